@@ -147,6 +147,26 @@ def waiting(
     _show_list(listing, cli_output.print_waiting, server, _path("/api/v1/waiting", asked), cli_output.explained_name)
 
 
+@app.command()
+@reaching_a_server
+def history(
+    server: Server,
+    queue: Annotated[str, typer.Option(help="Of this queue, in steps.")] = "",
+    quota: Annotated[str, typer.Option(metavar="NAMESPACE/NAME", help="Of this quota, in steps.")] = "",
+    since: Annotated[str, typer.Option(metavar="DURATION", help="How far back, at most 24h.")] = "24h",
+    step: Annotated[str, typer.Option(metavar="DURATION", help="Length of a step; without it, 1h in tables.")] = "",
+    output: Output = Format.TABLE,
+) -> None:
+    """Show what happened in the last day: used and bounds, who waited, admissions, refusals, evictions."""
+    from app import cli_output  # noqa: PLC0415
+
+    one = bool(queue or quota)
+    step = step or ("1h" if one and output in (Format.TABLE, Format.WIDE) else "")
+    asked = {"queue": queue, "quota": quota, "since": since, "step": step}
+    print_table = cli_output.print_history_of_one if one else cli_output.print_history
+    _show(print_table, server, _path("/api/v1/history", asked), output=output)
+
+
 @gates_app.callback()
 @reaching_a_server
 @showing_a_list

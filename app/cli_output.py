@@ -111,6 +111,46 @@ def print_waiting(document: dict[str, Any], *, wide: bool = False) -> None:
     _print_first(table, document["total"], "nothing waits")
 
 
+def print_history(document: dict[str, Any]) -> None:
+    """Prints a row per queue and quota: what happened in the whole period."""
+    table = table_of("KIND", "NAME", "ADMITTED", "REFUSED", "EVICTED", "RESERVED", "MOST WAITING")
+    for each in document["items"]:
+        refused = [sum(filter(None, numbers)) for numbers in each["refused"].values()]
+        sums = (each["admitted"], [sum(refused)], each["evicted"], each["reserved"], each["waiting"])
+        name = namespaced(each) if each["namespace"] else each["name"]
+        table.add_row(each["kind"], name, *(_number(numbers[0]) for numbers in sums))
+    _print_known(table, document)
+
+
+def print_history_of_one(document: dict[str, Any]) -> None:
+    """Prints a row per step, with a column per figure and resource."""
+    columns = dict[str, list[Any]]()
+    for each in document["items"]:
+        for resource, series in each["resources"].items():
+            for figure, amounts in series.items():
+                texts = [None if amount is None else readable(resource, amount) for amount in amounts]
+                columns[f"{resource} {figure}".upper()] = texts
+        columns |= {figure.upper(): each[figure] for figure in ("waiting", "admitted", "evicted", "reserved")}
+        columns |= {f"REFUSED BY {rule}": numbers for rule, numbers in each["refused"].items()}
+    table = table_of("SINCE", *columns)
+    for index, at in enumerate(document["at"]):
+        table.add_row(at, *(_number(values[index]) for values in columns.values()))
+    _print_known(table, document)
+
+
+def _print_known(table: Table, document: dict[str, Any]) -> None:
+    if table.row_count:
+        console.print(table)
+    since = document["since"]
+    console.print(f"known since {since}" if since else "nothing is known yet")
+    if document["incomplete"]:
+        console.print(document["incomplete"])
+
+
+def _number(value: Any) -> str:
+    return "-" if value is None else str(value)
+
+
 def named(item: dict[str, Any]) -> str:
     """Returns the name of an object without a namespace."""
     return str(item["name"])

@@ -45,6 +45,7 @@ from app.extender.endpoints import Extender
 from app.extender.verbs import Answering, Verb, WaitedFor, WaitingVerb
 from app.front import Application
 from app.garbage import spare_what_stays
+from app.history.recorder import Recorder
 from app.inert import say
 from app.observability import metrics
 from app.problems import Problem
@@ -107,6 +108,7 @@ def application(readiness: Readiness, extender: Extender, settings: Settings) ->
     app.state.readiness = readiness
     app.state.settings = settings
     app.state.decisions = extender.decisions
+    app.state.recorder = Recorder(readiness.store, extender.decisions)
     app.state.trials = Trials(readiness.store, settings)
     app.state.expected_starts = ExpectedStarts(readiness.store, settings)
     app.state.room = BodyMemory(settings.gates.body_limit)
@@ -195,10 +197,10 @@ async def serve(settings: Settings) -> None:
             apart=settings.prioritize.borrowers_apart,
             of_folder=settings.manifests is not None,
         )
-        background = [follow, _tick(store), Divide(store).run(), _freeze_once_synced(store)]
+        app = application(readiness, extender, settings)
+        background = [follow, _tick(store), Divide(store).run(), _freeze_once_synced(store), app.state.recorder.run()]
         if settings.active_controllers or settings.leader.only_leader_answers:
             background.append(_lead_once_synced(store, lead, partial(_control, store, actuator, settings)))
-        app = application(readiness, extender, settings)
         servers = []
         if plain is not None:
             servers.append(Server(app, plain, app.at_once))

@@ -223,7 +223,7 @@ class WaitingJobModel(Model):
     ``rule``: what keeps the first pod waiting: a rule, or ``gated``, ``queued``, ``no-room``, ``other`` or ``untried``.
     ``since``: when it began to wait (RFC 3339; empty if not known). ``place``: its place in its queue, if it waits at
     gates, else 0. ``pods``: how many of it wait; ``podNames``: the first twenty of those that exist.
-    ``expectedStart``: null if it is not known yet.
+    ``expectedStart``: null if it is not known yet. ``evicted``: how it was evicted, if it was and this is remembered.
     """
 
     kind: str
@@ -251,6 +251,29 @@ class WaitingList(Model):
     items: list[WaitingJobModel]
 
 
+class EvictedModel(Model):
+    """An eviction: when (RFC 3339), from which node, for which pod (empty: for none), and why.
+
+    ``numbers`` has by resource what the pod requested, and the figures of its quota and queue just before. ``reason``
+    is reclaim, job-taken-back, broken-gang or quota-manager.
+    """
+
+    at: str
+    pod: str
+    queue: str
+    node: str
+    reason: str
+    for_: str = Field(alias="for")
+    message: str
+    numbers: dict[str, Quantities]
+
+
+class EvictedList(Model):
+    """The latest evictions, the latest first."""
+
+    items: list[EvictedModel]
+
+
 class ExplanationModel(Model):
     """The reason why a pod, or a Job that waits as a whole, is admitted or not, with current numbers and remedies.
 
@@ -276,6 +299,7 @@ class ExplanationModel(Model):
     next: list[NextStepModel]
     terminating: list[str] = Field(default=[])
     expected_start: ExpectedStartModel | None = None
+    evicted: EvictedModel | None = None
     summary: str
 
 

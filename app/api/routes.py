@@ -10,14 +10,17 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
 
-from app.api import expected, gates, jobs, queued_jobs, queues, waiting
+from app.api import expected, gates, history, jobs, queued_jobs, queues, waiting
+from app.api.evictions import evicted_model, evicted_sentence
 from app.api.explanations import explanation, holders_of
+from app.api.history import HistoryList
 from app.api.models import (
     ConditionModel,
     DecisionList,
     DecisionModel,
     ElasticQuotaList,
     ElasticQuotaModel,
+    EvictedList,
     EvictionModel,
     ExplanationModel,
     GatedList,
@@ -35,6 +38,7 @@ from app.api.models import (
 from app.api.waiting import Wanted
 from app.ending import end_of_job
 from app.extender.decisions import MOST, Decision
+from app.observability.evictions import MOST as EVICTIONS
 from app.pause import Pause, at_leisure
 from app.problems import MEDIA_TYPE, Problem
 from app.settings import Settings
@@ -123,7 +127,12 @@ async def explain_pod(namespace: str, name: str, request: Request, store: Synced
     verdict = _with_near_names(store.cluster, pod, verdict_on(store.cluster, namespace, name))
     if pod is None or not pod.pending:
         late = sentences(store.cluster, late_beside(store.cluster, pod), rfc3339) if pod else ()
-        return explanation((namespace, name), verdict, "", (), (), None, late)
+        shown = explanation((namespace, name), verdict, "", (), (), None, late)
+        gone = store.evictions.of(namespace, name)
+        if gone is None or (pod is not None and pod.uid != gone.uid):
+            return shown
+        more = {"evicted": evicted_model(gone), "summary": f"{shown.summary} {evicted_sentence(gone)}"}
+        return shown.model_copy(update=more)
     return await _explain(request, store, pod, verdict, (namespace, name), f"{namespace}/{name}")
 
 
@@ -208,6 +217,32 @@ async def list_waiting(
     starts: ExpectedStarts = request.app.state.expected_starts
     await starts.renew()
     return await waiting.waiting(store.cluster, wanted, starts, observe=settings.observes)
+
+
+@router.get("/history", responses=problems(404))
+async def show_history(
+    request: Request,
+    store: SyncedStore,
+    queue: str | None = None,
+    quota: str | None = None,
+    since: Annotated[str, Query(max_length=20)] = "24h",
+    step: Annotated[str | None, Query(max_length=20)] = None,
+) -> HistoryList:
+    """Shows what happened in the last day: of a ``queue`` or a ``quota`` (NAMESPACE/NAME) in steps, else of all in sum.
+
+    ``since`` and ``step`` are durations, like 90m. Raises Problem (404) for a queue or quota that was not there, and
+    (422) for what is no duration.
+    """
+    return await history.history(store.cluster, request.app.state.recorder, queue, quota, since, step)
+
+
+@router.get("/evictions")
+async def list_evictions(
+    store: SyncedStore, namespace: str | None = None, limit: Annotated[int, Query(ge=1, le=EVICTIONS)] = 100
+) -> EvictedList:
+    """Lists the latest evictions by this replica, the latest first: for whom, why, and with which numbers."""
+    there = (each for each in store.evictions if namespace in (None, each.namespace))
+    return EvictedList(items=[evicted_model(each) for each in islice(there, limit)])
 
 
 @router.get("/decisions")

@@ -10,7 +10,7 @@ from app.actuators.protocol import ActionFailed, Actuator, Blocked
 from app.controllers.keyed_backoff import KeyedBackoff
 from app.controllers.keyed_tasks import KeyedTasks
 from app.controllers.write_seats import WriteSeats
-from app.observability import metrics
+from app.observability import evictions, metrics
 from app.settings import ReclaimSettings
 from app.store.store import Store
 from policy.objects.group import Key
@@ -81,6 +81,8 @@ class BrokenGangs:
         self._due[key] = self._store.clock() + AGAIN
 
     async def _evict(self, pod: Pod) -> None:
+        why = "its pod group has fallen below its minimum, and was not whole again in time"
+        gone = evictions.going(self._store.cluster, pod, "broken-gang", why)
         try:
             with self._seats.writing_in(pod.namespace):
                 await self._actuator.evict(name_of(pod))
@@ -90,6 +92,6 @@ class BrokenGangs:
             log.info("not evicted", victim=f"{pod.namespace}/{pod.name}", outcome=outcome, error=str(failure))
         else:
             outcome = "evicted"
-            message = "evicted: its pod group has fallen below its minimum, and was not whole again in time"
-            self._actuator.report(Event(about_pod(pod), "GangBroken", message))
+            self._store.evictions.note(gone)
+            self._actuator.report(Event(about_pod(pod), "GangBroken", f"evicted: {why}"))
         metrics.EVICTIONS.labels("broken-gang", outcome).inc()

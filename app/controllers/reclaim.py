@@ -15,11 +15,13 @@ from app.actuators.events import Event, about_job, about_pod
 from app.actuators.protocol import ActionFailed, Actuator, AlreadyThere, Blocked
 from app.controllers.broken_gangs import BrokenGangs
 from app.controllers.keyed_tasks import KeyedTasks
-from app.observability import metrics
+from app.observability import evictions, metrics
+from app.observability.evictions import JOB_TAKEN_BACK, Evicted
 from app.pause import at_leisure
 from app.settings import ReclaimSettings
 from app.store.store import Store
 from policy.cluster import in_vain
+from policy.cluster.cluster import Cluster
 from policy.objects.batch_job import BatchJob
 from policy.objects.pod import Pod
 from policy.objects.reservation import RECLAIM, PodName, Reservation
@@ -39,6 +41,8 @@ SOON = 1.0
 """Seconds for which a pod may be bound by itself, before anything more is written for it."""
 LINGERING = 10
 """Multiple of ``reclaim.bindTimeout`` that victims may take to end if their deadline is not known."""
+NOTED = 100
+"""Maximum number of pods of a Job whose end is noted, when the Job is taken back."""
 GIVE_UP_TWICE = 2
 """Failed plans after which a pod waits for a change that could help it."""
 
@@ -337,6 +341,8 @@ class Reclaim:
         if whole is not None and (lowered := reclaim.lowering(cluster, reservation, whole)) is not None:
             return await self._lower(whole, *lowered, reservation, progress)
         going = reclaim.running_pods(cluster, whole) if whole is not None else [victim]
+        gone = _noted(cluster, going if whole is not None else [], reservation, f"its Job was suspended: {why}")
+        gone = gone or [evictions.going(cluster, victim, "reclaim", why, _text(reservation.pod))]
         for pod in going:
             cluster.leaving.ask_to_go(pod.uid)
         try:
@@ -351,6 +357,8 @@ class Reclaim:
                 raise
             self._note_refusal(victim, failure, reservation, progress)
             return False
+        for each in gone:
+            self._store.evictions.note(each)
         if whole is not None:
             for pod in going:
                 cluster.leaving.goes_with_job(pod.uid, self._store.clock())
@@ -376,6 +384,7 @@ class Reclaim:
     ) -> bool:
         """Lowers the parallelism of a Job for its victims; returns whether that succeeded. Others of it may go."""
         cluster, why = self._store.cluster, plan_text.why_evicted(self._store.cluster, reservation, victims[0])
+        gone = _noted(cluster, victims, reservation, f"the parallelism of its Job was lowered: {why}")
         cluster.lowered.begin(job, to, victims, self._store.clock())
         try:
             self._ask_budgets(victims, reservation)
@@ -386,6 +395,8 @@ class Reclaim:
                 raise
             self._note_refusal(victims[0], failure, reservation, progress)
             return False
+        for each in gone:
+            self._store.evictions.note(each)
         metrics.JOBS_TAKEN_BACK.labels("lowered").inc()
         change = f"parallelism lowered from {job.parallelism} to {to} to make room for {_text(reservation.pod)}"
         message = f"{change}: {why}; it grows again as there is room"
@@ -592,6 +603,12 @@ class Reclaim:
         self._progress = {name: each for name, each in self._progress.items() if name in there}
         horizon = self._store.clock() - 60
         self._questions = {shape: each for shape, each in self._questions.items() if each.again_at > horizon}
+
+
+def _noted(cluster: Cluster, pods: list[Pod], reservation: Reservation, why: str) -> list[Evicted]:
+    """Describes that pods go with their Job; of a large Job, only the first."""
+    whom = _text(reservation.pod)
+    return [evictions.going(cluster, pod, JOB_TAKEN_BACK, why, whom) for pod in pods[:NOTED]]
 
 
 def _text(pod: PodName | Pod) -> str:

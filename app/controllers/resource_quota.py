@@ -17,7 +17,7 @@ from app.controllers.keyed_tasks import KeyedTasks
 from app.controllers.rounds import at_intervals_with_group
 from app.controllers.write_seats import WriteSeats
 from app.controllers.writes import Writes
-from app.observability import metrics
+from app.observability import evictions, metrics
 from app.pause import Pause
 from app.store.store import Store
 from policy.cluster import quota_manager
@@ -120,6 +120,8 @@ class ResourceQuotas:
         if not quota_manager.still_has_to_go(self._store.cluster, victim, hard):
             self._seats.give_back()
             return
+        why = "its namespace uses more than its part of what its queue deserves"
+        gone = evictions.going(self._store.cluster, victim, "quota-manager", why)
         try:
             with self._seats.writing_in(victim.namespace):
                 await self._actuator.evict(PodName(victim.namespace, victim.name, victim.uid))
@@ -129,8 +131,8 @@ class ResourceQuotas:
             log.info("not evicted", victim=f"{victim.namespace}/{victim.name}", error=str(failure))
         else:
             outcome = "evicted"
-            message = "evicted: its namespace uses more than its part of what its queue deserves"
-            self._actuator.report(Event(about_pod(victim), "Reclaimed", message))
+            self._store.evictions.note(gone)
+            self._actuator.report(Event(about_pod(victim), "Reclaimed", f"evicted: {why}"))
         self._not_before[victim.uid] = self._store.clock() + AGAIN
         metrics.EVICTIONS.labels("quota-manager", outcome).inc()
 

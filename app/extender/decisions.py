@@ -14,7 +14,7 @@ MOST = 1000
 class Decision(NamedTuple):
     """A decision about a pod, and its time in seconds since the epoch. ``refused``: the refusal, or None.
 
-    It has the names of the pod alone: a pod itself may be large, and would be kept long after it is gone.
+    It has the names and the UID of the pod alone: a pod itself may be large, and would be kept long after it is gone.
     """
 
     at: float
@@ -22,6 +22,7 @@ class Decision(NamedTuple):
     name: str
     verdict: str
     refused: Refusal | None
+    uid: str
 
 
 class Decisions:
@@ -32,7 +33,7 @@ class Decisions:
 
     def note(self, pod: Pod, verdict: str, refused: Refusal | None) -> None:
         """Adds a decision, and drops the oldest where there are too many."""
-        self._latest.append(Decision(time.time(), pod.namespace, pod.name, verdict, refused))
+        self._latest.append(Decision(time.time(), pod.namespace, pod.name, verdict, refused, pod.uid))
 
     def __iter__(self) -> Iterator[Decision]:
         """Iterates over the decisions, the latest first."""

@@ -70,6 +70,11 @@ ADMISSION_WAIT = Histogram(
 )
 WAKE_UPS = Counter("quotaward_wake_ups", "Attempts to wake a refused pod, by outcome.", ["outcome"])
 EVICTIONS = Counter("quotaward_evictions", "Attempts to evict a pod, by reason and outcome.", ["reason", "outcome"])
+QUEUE_EVICTIONS = Counter(
+    "quotaward_queue_evictions",
+    "Pods that were evicted, by queue (empty: no queue) and reason; job-taken-back: with their Job.",
+    ["queue", "reason"],
+)
 JOBS_FAILED = Counter(
     "quotaward_jobs_failed_by_eviction",
     "Jobs (batch/v1) that failed because a pod was evicted, as no other pod would do.",

@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 
 from app.observability import metrics
+from app.observability.evictions import Evictions
 from app.store.elastic_quotas import ELASTIC_QUOTAS, LEGACY_ELASTIC_QUOTAS, ElasticQuotaObject
 from app.store.kind import Key, Kind
 from app.store.kinds import KINDS, QUOTA_KINDS
@@ -43,7 +44,7 @@ class Store:
     """Owns the Cluster. The sources hand all that they see to the store, in one event loop.
 
     ``quota_objects`` has the elastic quotas as last seen, for fields that the rules do not need. ``strange`` has a
-    sentence for each thing in the cluster that looks as if it were read, and is not.
+    sentence for each thing in the cluster that looks as if it were read, and is not. ``evictions`` are the latest.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Store:
         self._quotas: dict[str, dict[Key, ElasticQuotaObject]] = {kind.label: {} for kind in QUOTA_KINDS}
         self.quota_objects = ChainMap(*self._quotas.values())
         self.strange: tuple[str, ...] = ()
+        self.evictions = Evictions()
         self._warned_of_native_groups = False
         self._max_staleness = max_staleness
         self._settle_time = settle_time

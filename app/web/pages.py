@@ -84,7 +84,9 @@ async def _shown(request: Request, page_of: Callable[..., Awaitable[Subject]], *
     try:
         await store_of(request)
         pages = {key: text[:LONGEST] for key, text in request.query_params.items()}
-        subject = await page_of(Asked(cluster, state.settings, state.expected_starts, time.time(), pages), *path[1:])
+        recorder, evictions = state.recorder, state.store.evictions
+        asked = Asked(cluster, recorder, evictions, state.settings, state.expected_starts, time.time(), pages)
+        subject = await page_of(asked, *path[1:])
     except Problem as problem:
         return error_page(problem, root=root)
     text = (

@@ -210,8 +210,10 @@ def _explained(
         verdict=in_words(explanation.verdict),
         ended=ENDED.get(explanation.searched, ""),
         figures={figure: MEANINGS[figure] for figure in figures},
+        meanings=MEANINGS,
     )
-    return HTMLResponse(text, 404 if explanation.verdict == "unknown" else 200, HEADERS)
+    is_known = explanation.verdict != "unknown" or explanation.evicted is not None
+    return HTMLResponse(text, 200 if is_known else 404, HEADERS)
 
 
 @router.get("/live/pods/{namespace}/{name}")

@@ -13,11 +13,14 @@ from app.amounts import amount
 from app.api.jobs import group_model
 from app.api.models import WaitingJobModel
 from app.api.waiting import Wanted, job_of, waiting
+from app.history.recorder import QUEUE, QUOTA, Name, Recorder
+from app.observability.evictions import Evicted, Evictions
 from app.pause import Pause
 from app.problems import Problem
 from app.settings import Settings
 from app.times import rfc3339
 from app.web.figures import Bar, QueueRow, TenantRow, queue_row, quota_rows, tenant_row
+from app.web.plots import Happened, happened
 from app.whatif.expected_starts import ExpectedStarts
 from policy.cluster.cluster import Cluster
 from policy.cluster.shown_resources import shown
@@ -29,6 +32,8 @@ from policy.objects.resources import Resources, add
 
 ROWS = 50
 """Maximum number of rows of a table; the next page has more."""
+LATEST = 1e12
+"""Seconds since the epoch that are never reached, to sort the latest first."""
 NODES = 3
 """Maximum number of nodes of a job that are named."""
 Made = TypeVar("Made")
@@ -80,15 +85,18 @@ class Subject:
     own: str = ""
     most: str = ""
     conditions: tuple[Condition, ...] = ()
+    happened: Happened | None = None
     tables: tuple[Table, ...] = ()
     commands: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The cluster, expected starts, and which page of each table is asked for, by the table's ``param``."""
+    """The cluster with its history, expected starts, and the page of each table that is asked for, by its ``param``."""
 
     cluster: Cluster
+    recorder: Recorder
+    evictions: Evictions
     settings: Settings
     starts: ExpectedStarts
     now: float
@@ -97,6 +105,11 @@ class Asked:
     def after(self, param: str) -> str:
         """Returns the key of the row before the first that is asked for; empty: from the beginning."""
         return self.pages.get(param, "")
+
+    def happened(self, name: Name, bars: Iterable[Bar], own: str, most: str) -> Happened | None:
+        """Returns the plots of the last day, the scarcest resource first."""
+        scarcity = {bar.resource: bar.scarcity for bar in bars}
+        return happened(self.recorder, name, own, most, lambda resource: scarcity.get(resource, 0.0))
 
 
 @dataclass(slots=True)
@@ -149,10 +162,12 @@ async def queue_page(asked: Asked, name: str) -> Subject:
         "deserved",
         "capability",
         tuple(conditions_of_queue(cluster, name)),
+        asked.happened((QUEUE, name), row.bars, "deserved", "capability"),
         (
             *(table for table in (children, members) if table.total),
             await _waiting(asked, None, inside),
             await _placed(asked, _in_namespaces(cluster, namespaces), lambda pod: cluster.queue_of(pod) in inside),
+            _evicted(asked, lambda gone: gone.queue in inside),
         ),
         (
             _command("kubectl", "get", "queues.scheduling.volcano.sh", name, "-o", "yaml"),
@@ -194,6 +209,7 @@ async def quota_page(asked: Asked, namespace: str, name: str) -> Subject:
         "min",
         "max",
         row.conditions,
+        asked.happened((QUOTA, namespace), row.bars, "min", "max") if row.in_force else None,
         await _of_namespace(asked, namespace),
         (
             _command("kubectl", "-n", namespace, "get", "elasticquotas.scheduling.x-k8s.io", name, "-o", "yaml"),
@@ -242,6 +258,7 @@ async def namespace_page(asked: Asked, namespace: str) -> Subject:
         "min",
         "max",
         in_force.conditions if in_force else (),
+        asked.happened((QUOTA, namespace), in_force.bars, "min", "max") if in_force else None,
         (*([table] if quotas else []), *await _of_namespace(asked, namespace)),
         (
             _command("kubectl", "get", "namespace", namespace, "-o", "yaml"),
@@ -344,7 +361,36 @@ async def gang_page(asked: Asked, namespace: str, kind: str, name: str) -> Subje
 
 async def _of_namespace(asked: Asked, namespace: str) -> tuple[Table, ...]:
     placed = _in_namespaces(asked.cluster, {namespace})
-    return await _waiting(asked, namespace, None), await _placed(asked, placed, lambda _: True)
+    return (
+        await _waiting(asked, namespace, None),
+        await _placed(asked, placed, lambda _: True),
+        _evicted(asked, lambda gone: gone.namespace == namespace),
+    )
+
+
+def _evicted(asked: Asked, is_meant: Callable[[Evicted], bool]) -> Table:
+    """Makes the table of the latest evictions that are remembered, the latest first."""
+    gone = {f"{LATEST - each.at:020.6f} {each.uid}": each for each in asked.evictions if is_meant(each)}
+    return _table(
+        asked,
+        "Who was evicted lately",
+        ("Pod", "When", "From", "For whom", "Why"),
+        "evicted",
+        gone,
+        lambda key: _evicted_cells(gone[key]),
+        nobody="This replica remembers no eviction.",
+    )
+
+
+def _evicted_cells(gone: Evicted) -> tuple[Cell, ...]:
+    namespace, _, name = gone.for_whom.partition("/")
+    return (
+        Link(f"{gone.namespace}/{gone.name}", _path_of(gone.namespace, gone.name)),
+        _time(gone.at),
+        Link(gone.node, ("nodes", gone.node) if gone.node else ()),
+        Link(gone.for_whom, _path_of(namespace, name) if name else ()),
+        gone.why,
+    )
 
 
 async def _waiting(asked: Asked, namespace: str | None, queues: Collection[str] | None) -> Table:

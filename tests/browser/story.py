@@ -127,6 +127,12 @@ def company(folder: Path, *new: Json) -> None:
     )
 
 
+def company_with_a_quota(folder: Path) -> None:
+    """The same company, with a quota for the namespace of its team."""
+    company(folder)
+    write(folder, "quotas", [quota("one", min={"cpu": 2}, max={"cpu": 8})])
+
+
 def hostile(folder: Path) -> None:
     """Names, resources and annotations that are HTML."""
     write(folder, "cluster", [node("n1"), namespace(HOSTILE)])

@@ -271,6 +271,32 @@ def test_pages_of_objects_lead_to_each_other_and_commands_are_copied(serve, open
     page.get_by_text("there is no node nowhere").wait_for()
 
 
+def test_the_last_day_is_drawn_and_reads_as_a_table(serve, open_page):
+    """With the keyboard alone, on a phone, on a dark screen and on paper; it follows what happens."""
+    served = serve(story.company_with_a_quota)
+    served.filter(pod("later", "one", {"cpu": "1000"}))
+    page = live(open_page(f"{served.url}/namespaces/one", viewport={"width": 390, "height": 844}))
+    plot = page.get_by_role("img", name="cpu: highest")
+    wait_until(lambda: page.reload() and plot.count() == 1, "a plot of cpu")
+    assert plot.bounding_box()["width"] > 200
+    for path in ("/namespaces/one", "/quotas/one/quota", "/queues/company"):
+        page.goto(served.url + path)
+        live(page)
+        page.get_by_text("The same as a table, by the hour").press("Enter")
+        page.get_by_role("columnheader", name="Refused").wait_for()
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            assert accessibility(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "wider than a phone"
+    page.emulate_media(media="print")
+    assert page.get_by_role("img", name="Pods refused").is_visible()
+    page.emulate_media(media="screen")
+    page.goto(f"{served.url}/quotas/one/quota")
+    wait_until(
+        lambda: page.reload() and page.get_by_role("img", name="Pods refused: highest 1").count() == 1, "the refusal"
+    )
+
+
 def test_it_says_when_the_server_is_gone_and_catches_up_when_it_is_back(serve, open_page):
     def one(folder, most):
         story.write(folder, "one", [quota("a", max={"cpu": most})])
