@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from app.store.kind import Kind
-from app.store.metadata import Metadata, min_run_time_of, run_time_of, seconds
+from app.store.metadata import Metadata, max_run_time_of, min_run_time_of, run_time_of, seconds
 from app.store.quantities import limits_of
 from policy.quota.elastic_quota import ElasticQuota, elastic_quota
 
@@ -28,13 +28,14 @@ def elastic_quota_of(obj: ElasticQuotaObject) -> ElasticQuota:
     if not isinstance(spec, dict):
         errors.append(f"spec: must be a map with min and max, not {str(spec)[:80]!r}")
         spec = {}
-    shortest = min_run_time_of(meta.annotations)
+    shortest, longest = min_run_time_of(meta.annotations), max_run_time_of(meta.annotations)
     least = limits_of(spec.get("min"), "spec.min", errors)
     most = limits_of(spec.get("max"), "spec.max", errors)
     if errors:
-        return ElasticQuota(namespace, meta.name, created, errors=tuple(errors), readable=False, min_run_time=shortest)
-    found = elastic_quota(namespace, meta.name, created, least, most, run_time_of(meta.annotations))
-    return replace(found, min_run_time=shortest)
+        found = ElasticQuota(namespace, meta.name, created, errors=tuple(errors), readable=False)
+    else:
+        found = elastic_quota(namespace, meta.name, created, least, most, run_time_of(meta.annotations))
+    return replace(found, min_run_time=shortest, max_run_time=longest)
 
 
 ELASTIC_QUOTAS = Kind(

@@ -32,6 +32,8 @@ RUN_TIME = "quotaward.dev/run-time"
 """How long a pod runs."""
 MIN_RUN_TIME = "quotaward.dev/min-run-time"
 """How long a pod runs at least before it is evicted for other quotas or queues."""
+MAX_RUN_TIME = "quotaward.dev/max-run-time"
+"""How long pods of a Queue or an ElasticQuota may run at most."""
 MANAGED = "quotaward.dev/managed"
 MIRROR = "kubernetes.io/config.mirror"
 """The annotation that a kubelet sets on the mirror pod of a static pod."""
@@ -80,6 +82,7 @@ KEYS = (
     Key(PARALLELISM, ANNOTATION, ("Job",)),
     Key(RUN_TIME, ANNOTATION, ("Pod", "PodGroup", "Job", "Queue", "ElasticQuota")),
     Key(MIN_RUN_TIME, ANNOTATION, ("Pod", "Queue", "ElasticQuota")),
+    Key(MAX_RUN_TIME, ANNOTATION, ("Queue", "ElasticQuota")),
     Key(MANAGED, LABEL, ("ResourceQuota",)),
     Key(AT, ANNOTATION, ()),
     Key(FOR, ANNOTATION, ("Pod",)),

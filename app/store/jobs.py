@@ -288,7 +288,7 @@ def _number(given: Any) -> int:
 
 
 def _upsert(cluster: Cluster, obj: JobObject, now: float) -> None:
-    cluster.batch_jobs.upsert(job := batch_job_of(obj))
+    cluster.upsert_batch_job(job := batch_job_of(obj))
     cluster.queued_jobs.owner_seen(job, now)
     key = obj.metadata.namespace or "", obj.metadata.name
     suspended = obj.spec is not None and obj.spec.suspend is True
@@ -302,7 +302,7 @@ def _upsert(cluster: Cluster, obj: JobObject, now: float) -> None:
 
 
 def _delete(cluster: Cluster, key: Key) -> None:
-    cluster.batch_jobs.delete((key[0], key[1]))
+    cluster.delete_batch_job((key[0], key[1]))
     cluster.queued_jobs.gone((key[0], key[1]))
 
 

@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from app.store.heeded import (
     ALLOWED_QUEUES,
     INDEX_FAILURES,
+    MAX_RUN_TIME,
     MIN_PARALLELISM,
     MIN_RUN_TIME,
     MIRROR,
@@ -37,6 +38,7 @@ class Annotations(Struct, gc=False):
     parallelism: Any = field(name=PARALLELISM, default=None)
     run_time: Any = field(name=RUN_TIME, default=None)
     min_run_time: Any = field(name=MIN_RUN_TIME, default=None)
+    max_run_time: Any = field(name=MAX_RUN_TIME, default=None)
 
 
 class OwnerReference(Struct, rename="camel", gc=False):
@@ -104,6 +106,11 @@ def run_time_of(annotations: Annotations | None) -> int:
 def min_run_time_of(annotations: Annotations | None) -> int:
     """Returns the min-run-time in annotations, likewise."""
     return _time_in(annotations.min_run_time) if annotations is not None else NOT_SAID
+
+
+def max_run_time_of(annotations: Annotations | None) -> int:
+    """Returns the max-run-time in annotations, likewise."""
+    return _time_in(annotations.max_run_time) if annotations is not None else NOT_SAID
 
 
 def _time_in(value: Any) -> int:

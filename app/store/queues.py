@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from app.store.kind import Kind
-from app.store.metadata import Metadata, min_run_time_of, run_time_of
+from app.store.metadata import Metadata, max_run_time_of, min_run_time_of, run_time_of
 from app.store.quantities import limits_of
 from policy.objects.queue import LARGEST_WEIGHT, ROOT, Queue
 
@@ -47,10 +47,18 @@ def queue_of(obj: QueueObject) -> Queue:
     reclaimable = spec.get("reclaimable")
     if reclaimable is not None and not isinstance(reclaimable, bool):
         errors.append("spec.reclaimable: must be true or false")
-    shortest, uid = min_run_time_of(meta.annotations), meta.uid or ""
+    shortest, longest, uid = min_run_time_of(meta.annotations), max_run_time_of(meta.annotations), meta.uid or ""
     if errors:
         problems = tuple(errors)
-        return Queue(meta.name, state=state, errors=problems, readable=False, uid=uid, min_run_time=shortest)
+        return Queue(
+            meta.name,
+            state=state,
+            errors=problems,
+            readable=False,
+            uid=uid,
+            min_run_time=shortest,
+            max_run_time=longest,
+        )
     return Queue(
         meta.name,
         weight=min(max(1, weight), LARGEST_WEIGHT),
@@ -65,6 +73,7 @@ def queue_of(obj: QueueObject) -> Queue:
         parent=parent or ROOT,
         run_time=run_time_of(meta.annotations),
         min_run_time=shortest,
+        max_run_time=longest,
     )
 
 

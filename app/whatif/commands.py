@@ -6,9 +6,13 @@ from typing import Any
 
 import msgspec
 
-from policy.explain.remedy import ObjectChange
+from policy.explain.remedy import ObjectChange, Path
 
-PATCHED = {"ElasticQuota": "elasticquotas.scheduling.x-k8s.io", "Queue": "queues.scheduling.volcano.sh"}
+PATCHED = {
+    "ElasticQuota": "elasticquotas.scheduling.x-k8s.io",
+    "Queue": "queues.scheduling.volcano.sh",
+    "Job": "jobs.batch",
+}
 """Kinds whose fields kubectl can set as a remedy changes them, by kubectl's name."""
 
 
@@ -25,12 +29,16 @@ def commands(changes: Iterable[ObjectChange]) -> list[str]:
         named = [change.name, *(["-n", change.namespace] if change.namespace else [])]
         if change.removed and change.kind == "Pod":
             made.append(shlex.join(["kubectl", "delete", "pod", *named]))
-        elif change.kind in PATCHED and all(path[0] == "spec" for path, _ in change.fields):
+        elif change.kind in PATCHED and all(_can_be_patched(path) for path, _ in change.fields):
             patch = msgspec.json.encode(nested(change, {})).decode()
             made.append(shlex.join(["kubectl", "patch", PATCHED[change.kind], *named, "--type", "merge", "-p", patch]))
         else:
             return []
     return made if all(command.isprintable() for command in made) else []
+
+
+def _can_be_patched(path: Path) -> bool:
+    return path[0] == "spec" or path[:2] == ("metadata", "annotations")
 
 
 def nested(change: ObjectChange, document: dict[str, Any]) -> dict[str, Any]:

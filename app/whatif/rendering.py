@@ -13,6 +13,7 @@ from app.store.heeded import (
     GROUP,
     INDEX_FAILURES,
     LEGACY_GROUP,
+    MAX_RUN_TIME,
     MIN_PARALLELISM,
     MIN_RUN_TIME,
     MIRROR,
@@ -196,7 +197,7 @@ def node_manifest(node: Node) -> Json:
 def quota_manifest(quota: ElasticQuota) -> Json:
     """Renders an elastic quota as it is in force."""
     metadata: Json = {"name": quota.name, "namespace": quota.namespace, "creationTimestamp": _time(quota.created)}
-    metadata["annotations"] = _said(quota.run_time, quota.min_run_time)
+    metadata["annotations"] = _said(quota.run_time, quota.min_run_time, quota.max_run_time)
     return {"metadata": _given(metadata), "spec": {"min": _quantities(quota.min), "max": _quantities(quota.max)}}
 
 
@@ -209,10 +210,9 @@ def queue_manifest(queue: Queue) -> Json:
         "reclaimable": queue.reclaimable,
         "priority": queue.priority,
     }
-    metadata = _given(
-        {"name": queue.name, "uid": queue.uid or None, "annotations": _said(queue.run_time, queue.min_run_time)}
-    )
-    return {"metadata": metadata, "spec": spec, "status": {"state": queue.state}}
+    metadata: Json = {"name": queue.name, "uid": queue.uid or None}
+    metadata |= {"annotations": _said(queue.run_time, queue.min_run_time, queue.max_run_time)}
+    return {"metadata": _given(metadata), "spec": spec, "status": {"state": queue.state}}
 
 
 def group_manifest(group: Group) -> Json:
@@ -378,8 +378,9 @@ def _quantities(resources: Resources) -> dict[str, str]:
     return {resource: render(resource, amount) for resource, amount in resources.items()}
 
 
-def _said(run_time: int, least: int = 0) -> Json:
-    return _given({RUN_TIME: _run_time(run_time), MIN_RUN_TIME: _run_time(least)})
+def _said(run_time: int, least: int = 0, most: int = 0) -> Json:
+    times = {RUN_TIME: run_time, MIN_RUN_TIME: least, MAX_RUN_TIME: most}
+    return _given({key: _run_time(seconds) for key, seconds in times.items()})
 
 
 def _run_time(seconds: int) -> str | None:

@@ -1,4 +1,4 @@
-"""The consequences of a changed bound: of an elastic quota, a queue, or a namespace's weight.
+"""The consequences of a changed bound: of an elastic quota, a queue, or a namespace's weight; or of a Job's run time.
 
 Counts sums anew, and gives pods that may fit now their claim again.
 """
@@ -12,8 +12,14 @@ from policy.objects.queue import is_raised
 from policy.quota import elastic_quota
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from policy.cluster.cluster import Cluster
+    from policy.objects.batch_job import BatchJob
+    from policy.objects.group import Group
+    from policy.objects.pod import Pod
     from policy.objects.queue import Queue
+    from policy.quota.elastic_quota import ElasticQuota
 
 
 def quotas_changed(cluster: Cluster, namespace: str) -> None:
@@ -31,6 +37,8 @@ def quotas_changed(cluster: Cluster, namespace: str) -> None:
         stand = cluster.ledger.entries
         waiting = [pod.uid for pod in cluster.pending_in(namespace)]
         cluster.states.assign_again([uid for uid in waiting if uid not in stand or stand[uid].kind == "pending"])
+    if _times(before) != _times(quota):
+        _run_times_changed(cluster, cluster.pending_in(namespace))
 
 
 def queue_changed(cluster: Cluster, name: str, queue: Queue | None) -> None:
@@ -52,6 +60,46 @@ def queue_changed(cluster: Cluster, name: str, queue: Queue | None) -> None:
         cluster.states.assign_again(list(cluster.pods))
     elif changed:
         cluster.states.assign_again([uid for uid, pod in cluster.pending.items() if cluster.queue_of(pod) in changed])
+    limits = cluster.ledger.run_time_limits.most
+    moved = bool(limits) and before is not None and queue is not None and before.parent != queue.parent
+    if _times(before) != _times(queue) or moved:
+        _run_times_changed(cluster, [pod for pod in cluster.pending.values() if cluster.queue_of(pod) in inside])
+
+
+def job_changed(cluster: Cluster, before: BatchJob | None, job: BatchJob | None) -> None:
+    """Asks anew about the waiting pods of a Job that says another run time, is new, or is gone (None)."""
+    known = job or before
+    if not cluster.ledger.run_time_limits.most or known is None or _said(before) == _said(job):
+        return
+    cluster.changes.note(known.namespace)
+    pods = ((pod, pod.stands_for or pod.job) for pod in cluster.pending_in(known.namespace))
+    _run_times_changed(cluster, [pod for pod, of in pods if of is not None and of.uid == known.uid])
+
+
+def group_changed(cluster: Cluster, before: Group | None, group: Group) -> None:
+    """Asks anew about the waiting members of a group that says another run time."""
+    said = before.run_time if before is not None else 0
+    if cluster.ledger.run_time_limits.most and said != group.run_time:
+        cluster.changes.note(group.namespace)
+        _run_times_changed(cluster, [pod for pod in cluster.groups.members(group.key) if pod.pending])
+
+
+def _said(job: BatchJob | None) -> tuple[str, int, int, bool] | None:
+    return (job.uid, job.run_time, job.deadline, job.ours) if job is not None else None
+
+
+def _times(of: ElasticQuota | Queue | None) -> tuple[int, int, str]:
+    """Returns all that says how long pods may run, or do by default, under a quota or a queue."""
+    return (of.run_time, of.max_run_time, of.name if of.max_run_time else "") if of is not None else (0, 0, "")
+
+
+def _run_times_changed(cluster: Cluster, pods: Iterable[Pod]) -> None:
+    """Asks the rules anew about waiting pods that may run for as long as they say now, or no longer."""
+    uids = [pod.uid for pod in pods]
+    if uids:
+        cluster.generations.admission += 1
+        cluster.hints.help(uids)
+        cluster.states.assign_again(uids)
 
 
 def weight_changed(cluster: Cluster, namespace: str) -> None:

@@ -37,7 +37,7 @@ from policy.cluster.run_times import RunTimes
 from policy.cluster.unschedulable import PATIENCE
 from policy.nodes.table import NodeTable
 from policy.objects import signature
-from policy.objects.batch_job import BatchJobs
+from policy.objects.batch_job import BatchJob, BatchJobs, Key
 from policy.objects.group import Group
 from policy.objects.membership import Membership, Namespace
 from policy.objects.node import Node
@@ -125,7 +125,8 @@ class Cluster:
         self.queue_changes = QueueChanges(self)
         self.queue_of: Callable[[Pod], str] = self.queue_changes.queue_of
         self.states = PodStates(self, grant_lifetime)
-        self.ledger = Ledger(self.queue_of, self.states.has_claim, self.queue_changes.own_queue_of)
+        of_pods = self.queue_of, self.states.has_claim, self.queue_changes.own_queue_of, self.run_times.declared
+        self.ledger = Ledger(*of_pods)
         self.generations = self.ledger.generations
         self.grants = Grants(self.devices.note)
         self.in_flight = InFlight(self, settle_time)
@@ -302,11 +303,13 @@ class Cluster:
     def upsert_quota(self, quota: ElasticQuota) -> None:
         """Adds or changes an elastic quota. If it cannot be read, the last good spec of the object stays in force."""
         self.protection.note((quota.namespace, quota.name), quota.min_run_time)
+        self.ledger.run_time_limits.note((quota.namespace, quota.name), quota.max_run_time)
         quota = self.devices.quota(quota)
         of_namespace = self.quotas.setdefault(quota.namespace, {})
         before = of_namespace.get(quota.name)
         if not quota.readable and before is not None and before.readable:
-            quota = replace(before, errors=quota.errors, min_run_time=quota.min_run_time)
+            least, most = quota.min_run_time, quota.max_run_time
+            quota = replace(before, errors=quota.errors, min_run_time=least, max_run_time=most)
         if quota == before:
             return  # the watch also shows what we write into its status
         of_namespace[quota.name] = quota
@@ -316,6 +319,7 @@ class Cluster:
         """Removes an elastic quota. Does nothing for an unknown one."""
         self.devices.forget_quota(namespace, name)
         self.protection.forget((namespace, name))
+        self.ledger.run_time_limits.forget((namespace, name))
         of_namespace = self.quotas.get(namespace, {})
         if of_namespace.pop(name, None) is not None:
             if not of_namespace:
@@ -325,12 +329,14 @@ class Cluster:
     def upsert_queue(self, queue: Queue) -> None:
         """Adds or changes a queue. If it cannot be read, the last good spec of the object stays in force."""
         self.protection.note(("", queue.name), queue.min_run_time)
+        self.ledger.run_time_limits.note(("", queue.name), queue.max_run_time)
         queue = self.devices.queue(queue)
         before = self.queues.get(queue.name)
         if before == queue:
             return
         if not queue.readable and before is not None and before.readable:
-            queue = replace(before, errors=queue.errors, state=queue.state, min_run_time=queue.min_run_time)
+            least, most = queue.min_run_time, queue.max_run_time
+            queue = replace(before, errors=queue.errors, state=queue.state, min_run_time=least, max_run_time=most)
         self.queues[queue.name] = queue
         bounds.queue_changed(self, queue.name, queue)
 
@@ -338,6 +344,7 @@ class Cluster:
         """Removes a queue. Its pods stay, and are in no queue from now on. Does nothing for an unknown one."""
         self.devices.forget_queue(name)
         self.protection.forget(("", name))
+        self.ledger.run_time_limits.forget(("", name))
         if self.queues.pop(name, None) is not None:
             bounds.queue_changed(self, name, None)
 
@@ -358,9 +365,23 @@ class Cluster:
 
     def upsert_group(self, group: Group) -> None:
         """Adds or changes a pod group."""
-        if self.membership.groups.get(group.key) != group:
+        before = self.membership.groups.get(group.key)
+        if before != group:
             self.membership.groups[group.key] = group
             self.groups.changed(group.key)
+            bounds.group_changed(self, before, group)
+
+    def upsert_batch_job(self, job: BatchJob) -> None:
+        """Adds or changes a Job. Pods of it that wait may be let in now, or no longer, by how long it says they run."""
+        before = self.batch_jobs.get(job.key)
+        self.batch_jobs.upsert(job)
+        bounds.job_changed(self, before, job)
+
+    def delete_batch_job(self, key: Key) -> None:
+        """Removes a Job. Does nothing for an unknown one."""
+        before = self.batch_jobs.get(key)
+        self.batch_jobs.delete(key)
+        bounds.job_changed(self, before, None)
 
     def delete_group(self, namespace: str, name: str) -> None:
         """Removes a pod group. Does nothing for an unknown one."""

@@ -398,7 +398,9 @@ class Gangs:
         refused = admission.refusal_of_all(cluster.ledger, first, cluster.rules, with_in_flight=cluster.unsettled)
         if refused is None:
             return first
-        if len({signature.by_rules(each, each.queue) for each in members}) == 1:
+        ledger = cluster.ledger
+        too_long = [ledger.run_time_limits.refuse(ledger, each, ledger.queue_of(each)) for each in members]
+        if len({(signature.by_rules(each, each.queue), of) for each, of in zip(members, too_long, strict=True)}) == 1:
             return None  # all are alike, so others would be refused as well
         return self._admissible_one_by_one(members, missing)
 

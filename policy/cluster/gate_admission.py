@@ -54,7 +54,8 @@ class GateAdmission:
         else:
             of_job = pod.stands_for
             shapes = cluster.queued_jobs.shapes_of(pod)  # of equal sums one may fit, and another not
-            kind = frozenset(pod.request.items()), pod.priority, pod.preemptible, pod.constraints, shapes
+            too_long = cluster.ledger.run_time_limits.refuse(cluster.ledger, pod, cluster.queue_of(pod))
+            kind = frozenset(pod.request.items()), pod.priority, pod.preemptible, pod.constraints, shapes, too_long
             created = BEHIND + pod.created if of_job is not None and of_job.grows else 0.0
             job = GatedJob(f"{ALONE}{pod.name}", kind, created)
         cluster.gates.put(pod, cluster.queue_of(pod), job, now)

@@ -161,11 +161,14 @@ class PodStates:
     def has_claim(self, pod: Pod) -> bool:
         """Whether a pod waits, and can still be placed or has a node reserved for it.
 
-        False while its gang has too few members, or its queue admits none.
+        False while its gang has too few members, its queue admits none, or it may not run for as long as it says.
         """
-        cluster = self._cluster
-        account = cluster.ledger.queues.accounts.get(cluster.queue_of(pod))
+        cluster, queue = self._cluster, self._cluster.queue_of(pod)
+        account = cluster.ledger.queues.accounts.get(queue)
         if account is not None and account.shut:
+            return False
+        limits = cluster.ledger.run_time_limits
+        if limits.most and limits.refuse(cluster.ledger, pod, queue):
             return False
         waits = pod.pending and not (pod.terminating or pod.gated)
         unschedulable, reserved = cluster.attempts.unschedulable, cluster.reservations.reserved

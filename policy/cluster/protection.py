@@ -11,7 +11,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from policy.objects.other_jobs import LONGEST_CHAIN
-from policy.objects.run_time import UNREADABLE
+from policy.objects.run_time import keep_last
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from policy.cluster.cluster import Cluster
     from policy.objects.batch_job import BatchJob
     from policy.objects.pod import Pod
-
-Key = tuple[str, str]
-"""Namespace and name of an elastic quota; an empty namespace and the name of a queue."""
+    from policy.objects.run_time import Key
 
 
 class Protection:
@@ -44,10 +42,7 @@ class Protection:
 
     def note(self, key: Key, seconds: int) -> None:
         """Notes the time of a quota or queue. If it cannot be read, the last one that could be stays in force."""
-        if seconds > 0:
-            self.least[key] = seconds
-        elif seconds != UNREADABLE:
-            self.least.pop(key, None)
+        keep_last(self.least, key, seconds)
 
     def forget(self, key: Key) -> None:
         """Forgets a quota or queue that is gone."""

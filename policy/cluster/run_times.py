@@ -37,6 +37,10 @@ class RunTimes:
         start, times = pod.started or now, self._deadlines(pod) if enforced else self._all(pod)
         return min(((each.since or start) + each.seconds for each in times), default=None)
 
+    def declared(self, pod: Pod) -> int | None:
+        """Returns how many seconds a pod runs at most by all that is said of it; None if nobody says."""
+        return min((each.seconds for each in self._all(pod)), default=None)
+
     def unreadable(self, pod: Pod) -> str:
         """Returns whose annotation cannot be read, for people; empty if all can."""
         return next((who for seconds, who in self._said(pod) if seconds == UNREADABLE), "")

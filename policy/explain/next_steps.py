@@ -12,6 +12,7 @@ import numpy as np
 from policy.cluster.cluster import Cluster
 from policy.cluster.gang_admission import Gangs
 from policy.explain.remedy import listed, names_of
+from policy.explain.run_time_remedies import why_too_long
 from policy.nodes import fit
 from policy.objects.job import job_name, short
 from policy.objects.pod import Pod
@@ -71,6 +72,8 @@ def next_steps(
         return []
     if pod.gated:
         return [NextStep("gated", "a scheduling gate keeps the scheduler from looking at it")]
+    if too_long := why_too_long(cluster, pod):
+        return [NextStep("run-time-limit", f"it waits until it may run for as long as it says: {too_long}")]
     of_reclaim = yield from _of_reclaim_steps(cluster, pod, times, why_idle("reclaim"))
     of_reserving = yield from _of_reserving_steps(cluster, pod, terms, times, why_idle("reserve"))
     steps = [

@@ -12,15 +12,17 @@ from policy.explain.queue_remedies import for_capability, for_deserved, for_shar
 from policy.explain.quota_remedies import corrected_quota, for_borrowing, for_max
 from policy.explain.remedy import MOST_ADDED, Need, ObjectChange, Remedies, Remedy
 from policy.explain.room_remedies import add_nodes, for_room
+from policy.explain.run_time_remedies import for_run_time
 from policy.objects.pod import Pod, turn
 from policy.objects.verdict import MOST_TOLD, Refusal
-from policy.quota import elastic_quota, fair_share, queue_rules
+from policy.quota import elastic_quota, fair_share, queue_rules, run_time_limit
 from policy.quota.rule import QUOTA
 from policy.quota.rules import BY_NAME
 from policy.reserve import starving
 from policy.stepwise import Steps
 
 WAYS: dict[str, tuple[Callable[[Need], Remedies], ...]] = {
+    run_time_limit.RULE.name: (for_run_time,),
     elastic_quota.INVALID.name: (corrected_quota,),
     elastic_quota.MAX.name: (for_max,),
     elastic_quota.BORROWING.name: (for_borrowing,),

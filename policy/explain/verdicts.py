@@ -2,6 +2,7 @@
 
 from policy.cluster.cluster import Cluster
 from policy.explain.queue_path import why_in_queue
+from policy.explain.run_time_remedies import why_too_long
 from policy.nodes import fit
 from policy.objects.pod import Pod
 from policy.objects.verdict import MOST_TOLD, Verdict
@@ -30,7 +31,8 @@ def verdict_on(cluster: Cluster, namespace: str, name: str) -> Verdict:
         numbers = admission.numbers(cluster.ledger, pod, refused)
         if refused is not None:
             hints = admission.hints(cluster.ledger, pod, refused, cluster.gangs.asked_together(pod))
-            message = ": ".join(filter(None, (refused.message, why_in_queue(cluster, pod, refused))))
+            why = why_too_long(cluster, pod) or why_in_queue(cluster, pod, refused)
+            message = f"{refused.message}: {why}" if why else refused.message
             told = refused.resources[:MOST_TOLD]
             return Verdict("refused", refused.rule, message, numbers, hints, told)
     numbers |= cluster.gangs.numbers(pod)

@@ -1,6 +1,7 @@
 """Conditions of an object that its owner should know."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,3 +11,12 @@ class Condition:
     type: str
     reason: str
     message: str
+
+
+def one_of_each_type(found: Iterable[Condition]) -> list[Condition]:
+    """Joins conditions of the same type: an API server refuses a status that has two of them."""
+    joined: dict[str, Condition] = {}
+    for each in found:
+        known = joined.get(each.type)
+        joined[each.type] = each if known is None else replace(known, message=f"{known.message}; {each.message}")
+    return list(joined.values())

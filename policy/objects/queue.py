@@ -16,7 +16,8 @@ class Queue:
     ``errors`` says, field by field, what could not be read; ``readable`` is false where no spec of this object ever
     could be. ``notes`` names the fields of the spec that are kept and not enforced. ``uid`` tells it from a namesake.
     ``parent`` is the queue that it stands below. ``run_time`` is how long its pods run that say nothing themselves (see
-    policy.objects.run_time). ``min_run_time``: see policy.cluster.protection.
+    policy.objects.run_time). ``min_run_time``: see policy.cluster.protection. ``max_run_time``: see
+    policy.quota.run_time_limit.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Queue:
     parent: str = ROOT
     run_time: int = 0
     min_run_time: int = 0
+    max_run_time: int = 0
 
     @property
     def open(self) -> bool:

@@ -49,6 +49,13 @@ def seconds_of(text: str) -> int:
     return min(max(1, ceil(round(found, 9))), LONGEST) if found > 0 else UNREADABLE
 
 
+def text_of(seconds: int) -> str:
+    """Returns a time as people write it, which can be read again: ``2h30m``."""
+    hours, rest = divmod(seconds, 3600)
+    minutes, rest = divmod(rest, 60)
+    return "".join(f"{number}{unit}" for number, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if number) or "0s"
+
+
 def of_all(times: Iterable[int]) -> int:
     """Returns the time after which all of several pods have ended; none if one of them says none."""
     said = list(times)
@@ -57,15 +64,32 @@ def of_all(times: Iterable[int]) -> int:
     return max(said) if NOT_SAID not in said else NOT_SAID
 
 
-def conditions(run_time: int, min_run_time: int) -> list[Condition]:
-    """Returns the conditions of a Queue or an ElasticQuota of which one of these times cannot be read."""
+Key = tuple[str, str]
+"""Namespace and name of an elastic quota; an empty namespace and the name of a queue."""
+
+
+def keep_last(times: dict[Key, int], key: Key, seconds: int) -> None:
+    """Notes the time of a quota or a queue. If it cannot be read, the last one that could be stays in force."""
+    if seconds > 0:
+        times[key] = seconds
+    elif seconds != UNREADABLE:
+        times.pop(key, None)
+
+
+def conditions(run_time: int, min_run_time: int, max_run_time: int) -> list[Condition]:
+    """Returns the conditions of a Queue or an ElasticQuota about its times: what cannot be read, or cannot be."""
     found = []
     if run_time == UNREADABLE:
         message = f"annotation quotaward.dev/run-time is not {FORM}; it counts for nothing"
         found.append(Condition("RunTimeInvalid", "Unreadable", message))
+    stays = f"is not {FORM}; the last one that could be read stays in force"
     if min_run_time == UNREADABLE:
-        message = f"annotation quotaward.dev/min-run-time is not {FORM}; the last one that could be read stays in force"
-        found.append(Condition("MinRunTimeInvalid", "Unreadable", message))
+        found.append(Condition("MinRunTimeInvalid", "Unreadable", f"annotation quotaward.dev/min-run-time {stays}"))
+    if max_run_time == UNREADABLE:
+        found.append(Condition("MaxRunTimeInvalid", "Unreadable", f"annotation quotaward.dev/max-run-time {stays}"))
+    if min_run_time > max_run_time > 0:
+        message = "annotation quotaward.dev/min-run-time exceeds quotaward.dev/max-run-time; both are in force"
+        found.append(Condition("Invalid", "MinRunTimeExceedsMax", message))
     return found
 
 

@@ -42,6 +42,7 @@ def by_rules(pod: Pod, queue: str) -> Hashable:
     without a group, it may also be the queue that the pod itself names, which takes no look-up. Their group and
     namespace, which may name a queue as well, are the same. Whether a pod is exempt also depends on who names its
     queue, so callers that use the queue whose rules apply add whether it is exempt.
+    Callers add whether a limit refuses its run time, too (policy.quota.run_time_limit).
     """
     return pod.namespace, queue, id(pod.request), pod.priority, pod.preemptible
 

@@ -40,7 +40,9 @@ def _to_wake(cluster: Cluster, trial: Trial, backs_off: Callable[[Pod], bool]) -
             continue
         if pod.uid in cluster.grants or pod.terminating or kept_out(pod):
             continue
-        kind = signature.by_rules(pod, ledger.queue_of(pod)), cluster.is_exempt(pod)
+        queue = ledger.queue_of(pod)
+        too_long = ledger.run_time_limits.refuse(ledger, pod, queue)
+        kind = signature.by_rules(pod, queue), cluster.is_exempt(pod), too_long
         if kind in refused:  # a pod like it was refused, and nothing was released since
             continue
         trial.take_out(pod.uid)
@@ -76,7 +78,7 @@ class _Gangs:
         if missing <= 1:
             return True
         self._seen.add(group.key)
-        alike = Counter(map(signature.by_empty_nodes, gangs.pending(group)))
+        alike = Counter(map(self._kind, gangs.pending(group)))
         shape = (pod.namespace, self._cluster.queue_of(pod), pod.priority, missing, frozenset(alike.items()))
         if shape in self._cannot_start or self._in_vain >= MOST_IN_VAIN:
             return False
@@ -86,6 +88,10 @@ class _Gangs:
             self._cannot_start.add(shape)
             self._in_vain += missing
         return False
+
+    def _kind(self, pod: Pod) -> Hashable:
+        ledger = self._cluster.ledger
+        return signature.by_empty_nodes(pod), ledger.run_time_limits.refuse(ledger, pod, ledger.queue_of(pod))
 
 
 class _KeptOut:

@@ -8,7 +8,7 @@ from policy.objects.device_selector import Comparison
 from policy.objects.pod import Pod
 from policy.objects.resources import NOTHING, Resources
 from policy.objects.verdict import MOST_TOLD, Hint, Refusal, told
-from policy.quota import elastic_quota, exempt, queue_rules
+from policy.quota import elastic_quota, exempt, queue_rules, run_time_limit
 from policy.quota.ledger import Ledger
 from policy.quota.rule import QUEUE, QUOTA, Figures
 from policy.quota.rules import BY_NAME, RULES
@@ -44,14 +44,17 @@ class Rules:
     device_classes: Mapping[str, tuple[Comparison, ...]] = field(default_factory=dict)
 
 
-def refusal(ledger: Ledger, pod: Pod, queue: str, rules: Rules, *, with_in_flight: bool = False) -> Refusal | None:
+def refusal(  # noqa: C901 - asked of each pod: a function for each part of it would take longer
+    ledger: Ledger, pod: Pod, queue: str, rules: Rules, *, with_in_flight: bool = False
+) -> Refusal | None:
     """Returns the refusal by the first rule that refuses the pod of a queue, or None. Used must not contain it."""
     if pod.priority >= exempt.CRITICAL and exempt.why_exempt(ledger, pod, rules.exempt_namespaces):
         return None
+    if ledger.run_time_limits.most and ledger.run_time_limits.refuse(ledger, pod, queue):
+        return run_time_limit.REFUSAL
     account = ledger.accounts.get(pod.namespace)
     if account is not None and (quota := account.quota) is not None:
-        nothing_ahead = NOTHING, ledger.pool.nominated
-        ahead, in_pool = ledger.ahead_of(pod, account) if account.nominated else nothing_ahead
+        ahead, in_pool = ledger.ahead_of(pod, account) if account.nominated else (NOTHING, ledger.pool.nominated)
         of_quota = elastic_quota.Asking(
             pod, quota, account, ledger.pool, ahead, in_pool, account.pinned, rules.strict_borrowing
         )
@@ -96,8 +99,9 @@ def _by_kind(ledger: Ledger, pods: Iterable[Pod], rules: Rules) -> Iterable[list
     """Groups pods by what the rules know of them; the kinds are in the order of their first pods."""
     kinds: dict[Hashable, list[Pod]] = {}
     for pod in pods:
-        freed = bool(exempt.why_exempt(ledger, pod, rules.exempt_namespaces))
-        kinds.setdefault((signature.by_rules(pod, ledger.queue_of(pod)), freed), []).append(pod)
+        freed, queue = bool(exempt.why_exempt(ledger, pod, rules.exempt_namespaces)), ledger.queue_of(pod)
+        too_long = ledger.run_time_limits.refuse(ledger, pod, queue)
+        kinds.setdefault((signature.by_rules(pod, queue), freed, too_long), []).append(pod)
     return kinds.values()
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from policy.objects import run_time
-from policy.objects.conditions import Condition
+from policy.objects.conditions import Condition, one_of_each_type
 from policy.objects.quantity import render
 from policy.objects.resources import NOTHING, Resources, total
 from policy.objects.verdict import Hint, all_of
@@ -31,7 +31,7 @@ class ElasticQuota:
     ``min`` is the effective one: where the spec's min exceeds its max (``min_over_max``), max. ``errors`` says, field
     by field, what could not be read. ``readable`` is false where no spec of this object ever could be. ``run_time`` is
     how long pods run under it that say nothing themselves (see policy.objects.run_time). ``min_run_time``: see
-    policy.cluster.protection.
+    policy.cluster.protection. ``max_run_time``: see policy.quota.run_time_limit.
     """
 
     namespace: str
@@ -44,6 +44,7 @@ class ElasticQuota:
     readable: bool = True
     run_time: int = 0
     min_run_time: int = 0
+    max_run_time: int = 0
 
 
 def elastic_quota(
@@ -77,11 +78,11 @@ def conditions(quota: ElasticQuota, governing: ElasticQuota) -> list[Condition]:
     elif quota.min_over_max:
         message = f"min exceeds max: {', '.join(quota.min_over_max)}; max is taken for min there"
         found.append(Condition("Invalid", "MinExceedsMax", message))
-    found += run_time.conditions(quota.run_time, quota.min_run_time)
+    found += run_time.conditions(quota.run_time, quota.min_run_time, quota.max_run_time)
     if quota.name != governing.name:
         message = f"ElasticQuota {governing.name} of this namespace is older and in force; this one counts for nothing"
         found.append(Condition("Conflict", "OlderQuotaInForce", message))
-    return found
+    return one_of_each_type(found)
 
 
 @dataclass(slots=True)

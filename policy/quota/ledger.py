@@ -25,6 +25,7 @@ from policy.objects.resources import (
 )
 from policy.quota.changes import Changes, Generations
 from policy.quota.queue_ledger import TAKING, QueueLedger
+from policy.quota.run_time_limit import RunTimeLimits, says_nothing
 from policy.quota.sizes import WaitingRequests
 from policy.quota.trial import Trial
 
@@ -179,7 +180,7 @@ class Ledger:
     ``over_min`` are the namespaces whose quota exceeds its min. ``queues`` is the part of the ledger that is kept by
     queue. ``queue_of`` tells which queue a pod is in, ``own_queue_of`` which one was named for it. ``has_claim`` tells
     whether room is kept for what a waiting pod waits for. ``generations`` and ``changes`` tell others what has changed.
-    ``named`` counts by resource the quotas in force that name it.
+    ``named`` counts by resource the quotas in force that name it. ``declared``: see ``RunTimeLimits``.
     """
 
     def __init__(
@@ -187,6 +188,7 @@ class Ledger:
         queue_of: Callable[[Pod], str] = in_no_queue,
         has_claim: Callable[[Pod], bool] = without_claim,
         own_queue_of: Callable[[Pod], str] = in_no_queue,
+        declared: Callable[[Pod], int | None] = says_nothing,
     ) -> None:
         self.accounts: dict[str, Account] = {}
         self.pool = Pool()
@@ -195,6 +197,7 @@ class Ledger:
         self.queues = QueueLedger(self.generations, self.changes)
         self.over_min: set[str] = set()
         self.named: dict[str, int] = {}
+        self.run_time_limits = RunTimeLimits(declared)
         self.queue_of = queue_of
         self.own_queue_of = own_queue_of
         self._has_claim = has_claim

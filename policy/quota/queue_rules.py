@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from policy.objects import run_time
-from policy.objects.conditions import Condition
+from policy.objects.conditions import Condition, one_of_each_type
 from policy.objects.quantity import render
 from policy.objects.queue import ROOT, Queue
 from policy.objects.resources import NOTHING, Resources, total
@@ -33,7 +33,7 @@ def conditions(queue: Queue, division: Division | None) -> list[Condition]:
     if queue.errors:
         kept = "the last good spec stays in force" if queue.readable else "every pod is refused until it is corrected"
         found.append(Condition("Invalid", "Unreadable", f"{'; '.join(queue.errors)}; {kept}"))
-    found += run_time.conditions(queue.run_time, queue.min_run_time)
+    found += run_time.conditions(queue.run_time, queue.min_run_time, queue.max_run_time)
     beyond = sorted(r for r, amount in queue.guarantee.items() if amount > queue.capability.get(r, amount))
     if beyond:
         message = f"guarantee exceeds capability: {', '.join(beyond)}; capability is taken for guarantee there"
@@ -54,7 +54,7 @@ def conditions(queue: Queue, division: Division | None) -> list[Condition]:
         found.append(
             Condition("NotEnforced", "FieldNotUsed", f"read and kept, but not enforced: {', '.join(queue.notes)}")
         )
-    return found
+    return one_of_each_type(found)
 
 
 TAKEN: Callable[[Node], Resources] = attrgetter("taken")

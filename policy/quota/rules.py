@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from policy.quota import elastic_quota, fair_share, gang_minimum, kept_nodes, queue_rules
+from policy.quota import elastic_quota, fair_share, gang_minimum, kept_nodes, queue_rules, run_time_limit
 from policy.quota.rule import Rule
 
 RULES: tuple[Rule[Any], ...] = (
+    run_time_limit.RULE,
     *elastic_quota.RULES,
     *queue_rules.RULES,
     fair_share.RULE,

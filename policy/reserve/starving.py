@@ -125,7 +125,8 @@ def _kind(cluster: Cluster, pod: Pod) -> Hashable:
     """Returns a key for pods of which one could start if another could: a group, or all that matters to a pod alone."""
     if (pod.namespace, pod.group) in cluster.membership.groups:
         return pod.namespace, pod.group
-    return signature.by_rules_and_nodes(pod, pod.queue)
+    too_long = cluster.ledger.run_time_limits.refuse(cluster.ledger, pod, cluster.queue_of(pod))
+    return signature.by_rules_and_nodes(pod, pod.queue), too_long
 
 
 def _could_start(cluster: Cluster, job: Job, now: float) -> bool:

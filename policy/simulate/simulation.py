@@ -216,7 +216,9 @@ class Simulation:
             or self.cluster.reservations.reserved.of_pod(pod.uid)
         ):
             return pod.uid
-        return signature.by_rules_and_nodes(pod, pod.queue), self.cluster.queued_jobs.shapes_of(pod)
+        ledger = self.cluster.ledger
+        too_long = ledger.run_time_limits.refuse(ledger, pod, self.cluster.queue_of(pod))
+        return signature.by_rules_and_nodes(pod, pod.queue), self.cluster.queued_jobs.shapes_of(pod), too_long
 
     def _try(self, pod: Pod) -> str:
         """Makes one attempt of the scheduler: its own filters first, then ours. Returns the message if it fails."""

@@ -23,6 +23,7 @@ from policy.objects.pod_template import PriorityClass
 from policy.objects.queue import Queue
 from policy.objects.queued_job import QueuedJob
 from policy.objects.reservation import Reservation
+from policy.objects.run_time import Key
 from policy.quota.admission import Rules
 from policy.quota.elastic_quota import ElasticQuota
 from policy.stepwise import Steps
@@ -75,7 +76,8 @@ class Snapshot:
     counted: tuple[tuple[str, str], ...]
     epoch: float
     protected_now: float
-    min_run_times: tuple[tuple[tuple[str, str], int], ...]
+    min_run_times: tuple[tuple[Key, int], ...]
+    max_run_times: tuple[tuple[Key, int], ...]
     overdue_after: float
     stuck_after: float
 
@@ -119,6 +121,7 @@ def snapshot(cluster: Cluster, now: float) -> Snapshot:
         epoch=cluster.leaving.deletions.now,
         protected_now=cluster.protection.now,
         min_run_times=tuple(cluster.protection.least.items()),
+        max_run_times=tuple(cluster.ledger.run_time_limits.most.items()),
         overdue_after=cluster.leaving.deletions.after,
         stuck_after=cluster.leaving.deletions.stuck_after,
     )
@@ -133,6 +136,7 @@ def copy_steps(taken: Snapshot) -> Steps[Cluster]:
     cluster.leaving.pass_time(taken.epoch)
     cluster.protection.pass_time(taken.protected_now)
     cluster.protection.least.update(taken.min_run_times)
+    cluster.ledger.run_time_limits.most.update(taken.max_run_times)
     _copy_bounds(cluster, taken)
     yield
     for number, device_slice in enumerate(taken.device_slices):

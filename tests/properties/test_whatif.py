@@ -64,12 +64,13 @@ def test_other_objects_rendered_as_manifests_are_the_same_objects(seed):
     node = by_chance.node_of("n1", seed)
     assert node_of(decoded(NODES, node_manifest(node))) == node
     quota = elastic_quota("a", "quota", 7.0, {}, limits(pick), pick((0, 60, -1)))
-    quota = replace(quota, min_run_time=pick((0, 30, -1)))
+    quota = replace(quota, min_run_time=pick((0, 30, -1)), max_run_time=pick((0, 90, -1)))
     assert elastic_quota_of(decoded(ELASTIC_QUOTAS, quota_manifest(quota))) == quota
     queue = Queue(
         "q", pick((1, 5)), limits(pick), limits(pick), pick((True, False)), pick((0, -3)), pick(("Open", "Closed"))
     )
-    queue = replace(queue, run_time=pick((0, 60, -1)), min_run_time=pick((0, 30, -1)))
+    least, most = pick((0, 30, -1)), pick((0, 90, -1))
+    queue = replace(queue, run_time=pick((0, 60, -1)), min_run_time=least, max_run_time=most)
     assert queue_of(decoded(QUEUES, queue_manifest(queue))) == queue
     selector = pick((None, Selector((Requirement("app", "In", ("web",)), Requirement("x", "Exists")))))
     budget = Budget("a", "pdb", selector, pick((0, 2)), frozenset(pick(("", "p"))))

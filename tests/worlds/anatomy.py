@@ -17,6 +17,7 @@ from policy.quota.queue_ledger import Tenant
 HISTORY = {
     "Cluster": ("generations", "epoch", "queue_of"),
     "Ledger": ("changes", "generations", "queue_of", "own_queue_of", "_has_claim"),
+    "RunTimeLimits": ("declared",),
     "QueueLedger": ("columns", "_changes", "_generations", "as_of"),
     "QueueAccount": ("above", "counted", "rows", "unread", "lent", "contended", "stale"),
     "Tenant": ("_rows", "_at"),

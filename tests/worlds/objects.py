@@ -15,6 +15,7 @@ from app.store.heeded import (
     GATED,
     GROUP,
     JOBS_WAIT,
+    MAX_RUN_TIME,
     MIN_PARALLELISM,
     PARALLELISM,
     PREEMPTIBLE,
@@ -387,6 +388,7 @@ class Objects:
             (spec, {"weight": self.of(0, 1, 100)}),
             (spec, {"parent": self.of(*QUEUES, ROOT)}),
             (spec, {"reclaimable": not spec.get("reclaimable", True)}),
+            (item["metadata"], {"annotations": self._times()}),
             (item, {"status": {"state": self.of("Open", "Closed")}}),
         ]
 
@@ -405,7 +407,8 @@ class Objects:
             spec = {bound: self.amounts(3, pods=True) for bound in ("min", "max") if self.often(7)}
         if not self.sane() and self.often(3):
             spec = self.of({}, {"min": {"cpu": "x"}}, {"max": {"cpu": "-1"}})
-        return made(ELASTIC_QUOTAS, name, namespace, {"creationTimestamp": self.ago(now)}, spec=spec)
+        metadata = {"creationTimestamp": self.ago(now), "annotations": self._times()}
+        return made(ELASTIC_QUOTAS, name, namespace, metadata, spec=spec)
 
     def queue(self, name: str, uid: str) -> Json:
         spec: Json = {}
@@ -424,10 +427,16 @@ class Objects:
         if not self.sane() and self.often(3):
             spec |= self.of({"weight": "x"}, {"parent": 1}, {"deserved": {"cpu": "1"}}, {"capability": {"cpu": "x"}})
         item = queue(name, **spec)
-        item["metadata"]["uid"] = uid
+        item["metadata"] |= {"uid": uid, "annotations": self._times()}
         if not self.sane():
             item["status"] = {"state": self.of("Open", "Closed", "Closing", "Unknown")}
         return item
+
+    def _times(self) -> Json:
+        """Sometimes a limit on run times, and what counts for pods that say none."""
+        if self.often(8):
+            return {}
+        return {MAX_RUN_TIME: self.of("1m", "90m", "2h")} | ({RUN_TIME: self.of("1m", "90m")} if self.often(6) else {})
 
     def namespace(self, name: str) -> Json:
         annotations: Json = {}

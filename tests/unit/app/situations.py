@@ -1,4 +1,4 @@
-"""Ten reasons for which pods wait, each as the objects that make it so: the pod is always ``b/p``."""
+"""Eleven reasons for which pods wait, each as the objects that make it so: the pod is always ``b/p``."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -21,6 +21,12 @@ TOLD = {
     ),
     "deserved": ("queue-deserved", "nobody-to-evict", "allocated 4, deserved 4", "raise the weight of Queue b from 1"),
     "fair-share": ("namespace-fair-share", "nobody-to-evict", "entitled 3", "raise the weight of Namespace b from 1"),
+    "run-time": (
+        "run-time-exceeded",
+        "run-time-limit",
+        "it says 3h, and Queue b allows 1h",
+        "raise quotaward.dev/max-run",
+    ),
     "gang": ("gang-minimum", "gang-incomplete", "0 are ready, 2 wait", "create 1 more member of PodGroup b/g"),
     "reserved": ("node-reserved", "nodes-reserved", "are reserved for a/big", "delete a/big"),
     "victims": ("", "victims-leaving", "room is being made on node n1", "wait, nothing has to be changed"),
@@ -64,6 +70,12 @@ def situations() -> dict[str, list[Json]]:
             *(refused(pod(f"w{number}", "a", {"cpu": 2})) for number in range(2)),
             waiting("Namespace fair share exceeded: cpu"),
         ],
+        "run-time": [
+            node("n1", **cpus(9)),
+            timed(queue("b"), "max-run-time", "1h"),
+            namespace("b", **{QUEUE: "b"}),
+            timed(waiting("Run time exceeds the limit"), "run-time", "3h"),
+        ],
         "gang": [
             node("n1", **cpus(9)),
             group("b", 3),
@@ -100,6 +112,11 @@ def situations() -> dict[str, list[Json]]:
 
 def waiting(message: str) -> Json:
     return refused(pod("p", "b"), message)
+
+
+def timed(item: Json, key: str, time: str) -> Json:
+    item["metadata"].setdefault("annotations", {})[f"quotaward.dev/{key}"] = time
+    return item
 
 
 def running(of: str, number: int, name: str = "r", **metadata) -> list[Json]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from policy.objects.run_time import LONGEST, NOT_SAID, UNREADABLE, conditions, of_all, seconds_of
+from policy.objects.run_time import LONGEST, NOT_SAID, UNREADABLE, conditions, of_all, seconds_of, text_of
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,18 @@ def test_several_pods_have_ended_when_the_last_has(said, together):
 
 
 def test_the_owner_of_a_default_that_is_unreadable_is_told_of_it():
-    [told] = conditions(UNREADABLE, NOT_SAID)
+    [told] = conditions(UNREADABLE, NOT_SAID, NOT_SAID)
     assert told.type == "RunTimeInvalid"
     assert "quotaward.dev/run-time" in told.message
-    assert conditions(NOT_SAID, NOT_SAID) == conditions(60, 60) == []
+    assert conditions(NOT_SAID, NOT_SAID, NOT_SAID) == conditions(60, 60, 60) == []
+
+
+def test_the_owner_of_a_limit_is_told_that_it_is_unreadable_or_below_the_min():
+    assert [each.type for each in conditions(60, 60, UNREADABLE)] == ["MaxRunTimeInvalid"]
+    [told] = conditions(60, 61, 60)
+    assert (told.type, told.reason) == ("Invalid", "MinRunTimeExceedsMax")
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(9000, "2h30m"), (59, "59s"), (3600, "1h"), (3661, "1h1m1s"), (0, "0s")])
+def test_a_time_is_written_as_people_write_it(seconds, text):
+    assert text_of(seconds) == text

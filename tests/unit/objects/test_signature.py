@@ -60,7 +60,7 @@ ASKED_BY_OTHERS = {
     "controller": "c",
     "stands_for": StandsFor("j", "j", 1, 1),  # the lines, and whoever shows or writes a pod
     "needs": DeviceNeeds({"cpu": 1}),  # what the request follows from
-    "deadline": 60,
+    "deadline": 60,  # callers add whether the pod runs for too long
     "run_time": 60,
     "min_run_time": 60,
 }
