@@ -184,7 +184,7 @@ def test_of_pods_at_gates_that_are_alike_otherwise_those_within_the_limit_go():
 
 def test_of_pods_that_are_alike_otherwise_each_is_asked_about():
     cluster = limited(HOUR, run_time=2 * HOUR, unschedulable=REFUSED)
-    cluster.upsert_pod(replace(cluster.pods["p"], uid="late", name="late", run_time=HOUR), now=0)
+    cluster.upsert_pod(replace(cluster.pods["p"], uid="late", name="late", run_time=HOUR, created=9.0), now=0)
     assert [each.uid for each in to_wake(cluster)] == ["late"]
     pods = list(cluster.pods.values())
     assert refusal_of_all(cluster.ledger, pods, cluster.rules) == RULE.refusal()
