@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from policy.cluster.device_pools import DevicePools
 from policy.objects.constraints import CLAIM
-from policy.objects.device import IMPLICIT, as_in_pods, class_of
+from policy.objects.device import IMPLICIT, MOST_CLAIMS, as_in_pods, class_of
 from policy.objects.resources import NOTHING, add, subtract, total
 from policy.quota.elastic_quota import elastic_quota
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 Key = tuple[str, str]
 """Namespace and name."""
+NEVER_GONE = frozenset({""})
+"""In place of the pods that share a claim, if they are more than kube-scheduler would let have it."""
 MOST_SHARED = 8192
 """Requests that are kept for pods that are charged the same, so that these share one object."""
 
@@ -422,7 +424,8 @@ class Devices:
             if len(holders) > 1 and self._payer(key) == pod.uid:
                 held: dict[str, int] = {}
                 self._add(held, pod.namespace, claim)
-                found.append((frozenset(holders) - {pod.uid}, held))
+                others = frozenset(holders) - {pod.uid} if len(holders) <= MOST_CLAIMS else NEVER_GONE
+                found.append((others, held))
         return tuple(found)
 
     def _asks_for_all(self, pod: Pod) -> bool:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from tests.controlplane.devices import devices, made, of_template
 from tests.unit.app.given import Json, namespace, node, pod, queue, quota, refused
 
 STARTED = datetime.now(UTC)
@@ -131,6 +132,32 @@ def company_with_a_quota(folder: Path) -> None:
     """The same company, with a quota for the namespace of its team."""
     company(folder)
     write(folder, "quotas", [quota("one", min={"cpu": 2}, max={"cpu": 8})])
+
+
+def with_devices(folder: Path, has: int) -> None:
+    """A team whose quota names a device class, a pod with a claim of so many devices of it, and one that waits."""
+    spec = {"selectors": [{"cel": {"expression": "device.driver == 'gpu.example.com'"}}]}
+    asked = {"devices": {"requests": [{"name": "g", "exactly": {"deviceClassName": "gpu", "count": 2}}]}}
+    results = [{"request": "g", "driver": "gpu.example.com", "pool": "n1", "device": str(each)} for each in range(has)]
+    classes = [
+        made("DeviceClass", "gpu", spec=spec | {"extendedResourceName": "nvidia.com/gpu"}),
+        devices(4, "n1"),
+    ]
+    claims = [
+        made("ResourceClaim", "c", "a", spec=asked, status={"allocation": {"devices": {"results": results}}}),
+        of_template("t", "a", asked),
+    ]
+    running_pod = claimed(running("runs", "a", "n1", cpu="1"), resourceClaimName="c")
+    by_max = "0/1 nodes are available: 1 ElasticQuota max exceeded: nvidia.com/gpu."
+    waits = claimed(waiting("waits", "a", by_max, 5, cpu="1"), resourceClaimTemplateName="t")
+    write(folder, "cluster", [node("n1", cpu="16"), *classes])
+    write(folder, "team", [quota("a", min={"cpu": 1}, max={"deviceclass/gpu": 3}), *claims, running_pod, waits])
+
+
+def claimed(item: Json, **source: str) -> Json:
+    """The pod, with a claim."""
+    item["spec"]["resourceClaims"] = [{"name": "g"} | source]
+    return item
 
 
 def hostile(folder: Path) -> None:

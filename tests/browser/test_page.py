@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import httpx
 import pytest
+from typer.testing import CliRunner
 
+from app.cli import app
 from tests.browser import story
+from tests.controlplane.objects import GPU
 from tests.controlplane.processes import wait_until
 from tests.unit.app.given import pod, quota
 
@@ -321,6 +325,32 @@ def test_the_explanation_of_a_pod_changes_with_what_it_tells(serve, open_page):
     assert "refused by elastic-quota-max" in page.locator(".verdict").inner_text()
     one(served.folder, 5)
     page.locator(".verdict.admissible").wait_for()
+
+
+def test_devices_of_claims_stand_beside_resources_wherever_a_quota_is_told(serve, open_page):
+    served = serve(story.with_devices, 2)
+    page = live(open_page(served.url))
+    [card] = cards(page).all()
+    assert f"{GPU}\nused 2, max 3" in card.inner_text()
+    assert "cpu\nused 1, min 1" in card.inner_text()
+    assert "deviceclass" not in page.locator("main").inner_text(), "it counts by one name"
+    assert accessibility(page) == []
+
+    [item] = httpx.get(f"{served.url}/api/v1/elasticquotas").json()["items"]
+    assert (item["used"][GPU], item["max"][GPU]) == ("2", "3")
+    figures = [line for line in httpx.get(f"{served.url}/metrics").text.splitlines() if f'resource="{GPU}"' in line]
+    assert {(each.partition("{")[0], each.split()[-1]) for each in figures if "elastic_quota" in each} == {
+        ("quotaward_elastic_quota_used", "2"),
+        ("quotaward_elastic_quota_max", "3"),
+    }
+    assert f"{GPU}  2" in CliRunner().invoke(app, ["quotas", "--server", served.url]).output
+    page.get_by_role("link", name="a/waits").first.click()
+    page.wait_for_url("**/pods/a/waits")
+    assert f"ElasticQuota max exceeded: {GPU}" in page.locator("main").inner_text()
+    page.goto(served.url)
+    live(page)
+    story.with_devices(served.folder, 1)
+    page.get_by_text("used 1, max 3").wait_for()
 
 
 def test_hostile_names_run_nothing(serve, open_page):

@@ -5,12 +5,14 @@ from dataclasses import replace
 
 import pytest
 
+from policy.cluster import devices as cluster_devices
 from policy.cluster.device_pools import DevicePools
 from policy.nodes import fit
 from policy.objects.constraints import CLAIM, Constraints
-from policy.objects.device import DeviceClass, DeviceNeeds, DeviceSlice
+from policy.objects.device import MOST_CLAIMS, DeviceClass, DeviceNeeds, DeviceSlice
 from policy.objects.device_selector import as_value, parse
 from policy.objects.node import Node
+from policy.objects.quantity import LARGEST
 from policy.objects.queue import Queue
 from policy.stepwise import at_once
 from tests.unit.given_devices import GPU, IMPLICIT_GPU, PLAIN, asking, claim, of_template, pod, see, with_devices
@@ -246,6 +248,26 @@ def test_devices_that_pods_share_are_free_once_all_of_these_are_gone():
         cluster.delete_pod(uid)
     assert room_without(cluster, "r")
     assert cluster.table.sharing == {}
+
+
+def test_a_claim_that_too_many_pods_hold_is_never_free_and_costs_each_little(monkeypatch):
+    """A tenant's pods may be put on nodes without kube-scheduler, which lets 256 pods have a claim."""
+    monkeypatch.setattr(cluster_devices, "MOST_CLAIMS", 3)
+    cluster = world(a_slice("s", "n1"))
+    see(cluster, claim("c", gpu=2), *(pod(uid, "a", "c", node="n1") for uid in "pqr"))
+    assert room_without(cluster, *"pqr")
+    see(cluster, pod("s", "a", "c", node="n1"))
+    assert not room_without(cluster, *"pqrs")
+    assert [len(others) for shared in cluster.table.sharing.values() for others, _ in shared] == [1]
+
+
+@pytest.mark.parametrize("on", ["n1", ""], ids=["on a node", "waiting"])
+def test_no_number_of_devices_in_claims_is_too_large_to_count(on):
+    cluster, names = world(a_slice("s", "n1")), [f"c{number}" for number in range(MOST_CLAIMS)]
+    see(cluster, *(claim(name, gpu=LARGEST) for name in names), pod("p", "a", *names, node=on))
+    assert room_without(cluster) is (not on)
+    assert room_without(cluster, "p")
+    assert not fit.fits(cluster.table, replace(cluster.pods["p"], uid="q", node="")).any()
 
 
 def test_what_a_queue_may_have_of_listed_devices_is_bounded_by_any_name():
