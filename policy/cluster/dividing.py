@@ -105,7 +105,7 @@ def is_sure(cluster: Cluster, pod: Pod, queue: str) -> bool:
     account = ledger.accounts.get(queue)
     if account is None or account.queue is None:
         return True
-    if not all(node.division.known for node in way_up(account)):  # a queue that is new has no part at all yet
+    if not (ledger.columns or all(node.division.known for node in way_up(account))):  # a queue that is new has no part at all yet
         _divide_at_once(cluster)
         return True
     entry = cluster.ledger.entries.get(pod.uid)
@@ -133,6 +133,8 @@ def _beyond(ledger: QueueLedger, account: QueueAccount, namespace: str, request:
         beyond = [r for r, asked in request.items() if taken.get(r, 0) + asked > deserved.get(r, 0)]
         if beyond:
             return queue_rules.DESERVED.refusal(beyond)
+        if ledger.fits_above(account):
+            break
     if len(account.tenants) > 1 and not fair_share.is_entitled(account.tenants.get(namespace), request):
         return fair_share.RULE.refusal([*request])
     return None

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 class Branch:
     """A queue with all queues below it.
 
-    ``taken`` and ``in_flight`` are sums over them, as in their accounts. ``claims`` is what its children claim, and
-    ``claim`` what it claims itself of its parent. ``queue`` is None for a root that no Queue bounds, ``parent`` is None
-    for the root alone.
+    ``taken`` and ``in_flight`` are sums over them, as in their accounts. ``over`` is how many of them have more than
+    they deserve. ``claims`` is what its children claim, and ``claim`` what it claims itself of its parent. ``queue`` is
+    None for a root that no Queue bounds, ``parent`` is None for the root alone.
     """
 
     queue: Queue | None = None
@@ -36,6 +36,7 @@ class Branch:
     division: Division = field(default_factory=Division)
     taken: dict[str, int] = field(default_factory=dict)
     in_flight: dict[str, int] = field(default_factory=dict)
+    over: int = 0
     claims: dict[str, int] = field(default_factory=dict)
     claim: dict[str, int] = field(default_factory=dict)
 
@@ -112,9 +113,10 @@ def claim_of(node: Node, claim: dict[str, int]) -> None:
 def count(account: QueueAccount, times: int) -> None:
     """Adds the sums of an account to those of the branches above it, without the root (1), or subtracts them (-1)."""
     step = add if times > 0 else subtract
-    for branch in branches_above(account):
+    for branch in account.above:
         step(branch.taken, account.taken)
         step(branch.in_flight, account.in_flight)
+        branch.over += times * account.over
 
 
 def branches_above(node: Node) -> Iterator[Branch]:

@@ -87,6 +87,7 @@ class QueueAccount:
     in the tree, ``inner`` that it has children: no pod of its own is entitled to anything then. ``opened``: neither it
     nor a queue above it is closed. ``shut``: it exists and admits no pod, for one of these reasons.
     ``above`` are the branches above it without the root, ``counted`` the sums elsewhere that ``taken`` is a part of.
+    ``over``: it has taken more than it deserves of some resource.
 
     ``held`` is the part of ``taken`` by pods that room is held for. ``running`` is the part by pods on nodes, and
     ``pinned`` the part by pods that may not be evicted. ``waiting`` are the pods of ``pending``. ``in_flight`` is what
@@ -102,6 +103,7 @@ class QueueAccount:
     inner: bool = False
     opened: bool = False
     shut: bool = False
+    over: bool = False
     above: tuple[Branch, ...] = field(default=(), compare=False)
     counted: list[dict[str, int]] = field(default_factory=list, compare=False)
     division: Division = field(default_factory=Division)
@@ -139,7 +141,8 @@ class QueueLedger:
     ``listed`` are the resources of which nodes have something. ``outside`` is
     used by pods in no queue. ``over_deserved`` names the queues that have taken more than they deserve. ``pending`` is
     what pods wait for in all queues. ``as_of``: the generation for which the deserved shares were last computed, or are
-    being computed if ``unfinished``; ``columns``: the last result. ``turned_away``: a pod was refused because they were
+    being computed if ``unfinished``; ``columns``: the last result, empty where it is not for the queues and the listed
+    resources as they are now. ``turned_away``: a pod was refused because they were
     not known yet. ``named`` counts by resource the queues that name it.
     """
 
@@ -190,7 +193,7 @@ class QueueLedger:
     def see_listed(self, listed: frozenset[str]) -> None:
         """Sets the resources that nodes list."""
         if listed != self.listed:
-            self.listed = listed
+            self.listed, self.columns = listed, {}
             for account in self.accounts.values():
                 self.touch(account)
                 self._compare(account)
@@ -249,8 +252,9 @@ class QueueLedger:
         changed = self._place(moved)
         if (branch := self.branches.by_name.get(name)) is not None:
             branch.queue = queue
-        self.over_deserved.discard(name)
         self._compare(account)
+        if queue is None:
+            self.over_deserved.discard(name)
         self._drop_if_unused(name, account)
         self.columns = {}
         account.stale = True
@@ -265,6 +269,7 @@ class QueueLedger:
             self.branches.note(account)
             claim_of(account, {})
             count(account, -1)
+            account.above = ()
             self.branches.withdraw(name)
         self.branches.put(names, {name: account.queue for name, account in accounts.items()})
         for name, account in accounts.items():
@@ -360,14 +365,30 @@ class QueueLedger:
 
     def _compare(self, account: QueueAccount) -> None:
         """Notes whether a queue has more than it deserves of some resource."""
-        account.lent = None
+        account.lent, over = None, False
         if account.queue is not None:
             deserved = account.division.deserved
             for resource, amount in account.taken.items():
                 if amount > deserved.get(resource, 0) and self.lists(resource):
-                    self.over_deserved.add(account.queue.name)
-                    return
-            self.over_deserved.discard(account.queue.name)
+                    over = True
+                    break
+        if over != account.over:
+            self._set_over(account, over=over)
+
+    def _set_over(self, account: QueueAccount, *, over: bool) -> None:
+        account.over = over
+        if account.queue is not None:
+            (self.over_deserved.add if over else self.over_deserved.discard)(account.queue.name)
+        for branch in account.above:
+            branch.over += 1 if over else -1
+
+    def fits_above(self, account: QueueAccount) -> bool:
+        """Whether what stays within a queue's part is sure to stay within those of all queues above it.
+
+        The parts of a family sum to no more than its parent's. So it is, if none of the queues below the topmost has
+        more than its part, and the parts are those of the tree as it is now.
+        """
+        return not (account.above and (account.above[-1].over or not self.columns))
 
     def note(self, before: Entry | None, after: Entry | None) -> bool:
         """Notes that a pod's entry has changed for good (not for a trial), and what is stale for that reason.

@@ -108,20 +108,26 @@ def over_capability(asking: Asking) -> list[str] | None:
     The first queue in whose way the pod is counts, from its own up. Within what it deserves a queue is within its
     capability, so that is looked at first, for this rule and the next.
     """
-    node: Node = asking.account
-    request = asking.request.items()
-    asking.beyond = beyond = list[Node]()
-    while (parent := node.parent) is not None:
-        taken, deserved = asking.taken(node), node.division.deserved
-        for resource, asked in request:
-            if taken.get(resource, 0) + asked > deserved.get(resource, 0):
-                beyond.append(node)
-                break
-        node = parent
-    for each in (*beyond, node) if node.queue is not None else beyond:
+    account, root = asking.account, asking.ledger.root
+    beyond = list[Node]()
+    if _is_beyond(account, asking):
+        beyond.append(account)
+    if account.above and (beyond or asking.taken is not TAKEN or not asking.ledger.fits_above(account)):
+        beyond += [each for each in account.above if _is_beyond(each, asking)]
+    asking.beyond = beyond
+    for each in (*beyond, root) if root.queue is not None else beyond:
         if (exceeded := over_capability_of(each, asking)) is not None:
             return exceeded
     return None
+
+
+def _is_beyond(node: Node, asking: Asking) -> bool:
+    """Whether a queue would take more than it deserves of a resource."""
+    taken, deserved = asking.taken(node), node.division.deserved
+    for resource, asked in asking.request.items():  # noqa: SIM110 - the scheduler waits; a generator takes longer
+        if taken.get(resource, 0) + asked > deserved.get(resource, 0):
+            return True
+    return False
 
 
 def over_capability_of(node: Node, asking: Asking) -> list[str] | None:

@@ -15,7 +15,7 @@ from policy.objects.group import Group
 from policy.objects.membership import Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod, Unschedulable
-from policy.objects.queue import Queue
+from policy.objects.queue import ROOT, Queue
 from policy.preemption import victims
 from policy.preemption.plans import Plan
 from policy.reserve import node_reservation, starving
@@ -38,7 +38,7 @@ def run() -> list[Figure]:
     cluster = large_cluster()
     gc.collect()
     gc.freeze()
-    return [_reclaim(cluster), *_gangs(cluster), *_divisions()]
+    return [_reclaim(cluster), *_gangs(cluster), *_divisions(tree=False), *_divisions(tree=True)]
 
 
 def large_cluster() -> Cluster:
@@ -112,14 +112,19 @@ def _decide(cluster: Cluster) -> None:
         node_reservation.decide(cluster, job, TERMS, NOW)
 
 
-def _divisions() -> Iterable[Figure]:
-    """Queues that all want more than there is, divided anew after a node has changed, and after a pod has."""
+def _divisions(*, tree: bool) -> Iterable[Figure]:
+    """Queues that all want more than there is, divided anew after a node has changed, and after a pod has.
+
+    In the tree each queue has five below it, on five levels; only those without any have namespaces.
+    """
     cluster = Cluster(settle_time=0)
     for number in range(DIVIDED):
-        cluster.upsert_queue(Queue(f"queue-{number}", weight=1 + number % 5))
+        parent = f"queue-{number // 5 - 1}" if tree and number >= 5 else ROOT
+        cluster.upsert_queue(Queue(f"queue-{number}", weight=1 + number % 5, parent=parent))
+    leaves = [f"queue-{number}" for number in range(DIVIDED) if not tree or 5 * number + 5 >= DIVIDED]
     for number in range(DIVIDED * TENANTS):
         name = f"team-{number}"
-        cluster.upsert_namespace(Namespace(name, queue=f"queue-{number % DIVIDED}"))
+        cluster.upsert_namespace(Namespace(name, queue=leaves[number % len(leaves)]))
         cluster.upsert_pod(_pod(f"runs-{number}", name, cpu=500 + number % 7 * 100, node="node"), 0.0)
         cluster.upsert_pod(_pod(f"waits-{number}", name, cpu=1000, unschedulable=NO_ROOM), 0.0)
     gc.freeze()  # as the server does once it is in sync
@@ -135,9 +140,10 @@ def _divisions() -> Iterable[Figure]:
         _divide(cluster)
 
     size = f"{DIVIDED} queues x {TENANTS} namespaces"
-    for what, change, bar, goal in (("all", after_node, 50, 10), ("after one pod has changed", after_pod, None, None)):
+    of = "deserved and fair shares" + ", 5 levels" * tree
+    for what, change, bar, goal in (("all", after_node, 50, 10), ("after one pod has changed", after_pod, 5, None)):
         took, spread = middle(_times(change), "ms")
-        yield Figure(f"deserved and fair shares, {what}", took, "ms", bar, goal, detail=f"{spread}; {size}")
+        yield Figure(f"{of}, {what}", took, "ms", bar, goal, detail=f"{spread}; {size}")
 
 
 def _divide(cluster: Cluster) -> None:

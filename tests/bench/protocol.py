@@ -7,7 +7,7 @@ minute of the machine hits both.
 import statistics
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,16 @@ from tests.bench import cores, peer, world
 from tests.bench.figures import Figure
 from tests.bench.line import Line
 from tests.bench.sizes import NODES, PODS, QUEUES, QUOTAS, SCALE
-from tests.cases.serving import go_json, serving
+from tests.cases.serving import Server, go_json, serving
 
 ROUNDS, EACH = 20, 40  # so many times in turn, so many requests each time
 
+LEVELS = 5
 RESERVING = min(500, NODES)
 """Nodes of the cluster in which some are reserved for others."""
-LARGE, RESERVED, GROWTH = "large", "reserved", "growth"
-"""Who is measured against whom: the large cluster or one with reservations against Go, or large against small."""
+LARGE, RESERVED, GROWTH, DEPTH = "large", "reserved", "growth", "depth"
+"""Who is measured against whom: the large cluster or one with reservations against Go, large against small, or a queue
+with four above it against one without."""
 
 Bounds = tuple[float, float]
 """The bar and the goal."""
@@ -50,15 +52,27 @@ def run() -> list[Figure]:
             )
         ).port
         theirs = stack.enter_context(peer.running(directory))
+        deep, flat = (
+            stack.enter_context(_levels(directory / f"{levels}-levels", levels, flags)) for levels in (LEVELS, 1)
+        )
         pairs = {LARGE: (ours.port, theirs), RESERVED: (reserving, theirs), GROWTH: (ours.port, lesser.port)}
+        pairs[DEPTH] = deep.port, flat.port
         figures = []
         for what, verb, arguments, pair, bounds in _LINES:
-            if pair == GROWTH:  # who shares a core with whom weighs more than what is to be seen
+            if pair in (GROWTH, DEPTH):  # who shares a core with whom weighs more than what is to be seen
                 core = stack.enter_context(cores.one_left_free())
-                cores.move(ours.process.pid, core)
-                cores.move(lesser.process.pid, core)
+                for each in (ours, lesser) if pair == GROWTH else (deep, flat):
+                    cores.move(each.process.pid, core)
             figures += _figures(what, verb, arguments, pairs[pair], bounds)
         return figures
+
+
+@contextmanager
+def _levels(directory: Path, levels: int, flags: tuple[str, ...]) -> Iterator[Server]:
+    """A server of a small cluster in which the pods that are asked about are in a queue so many levels down."""
+    world.write(directory, 50, 500, 10, 2, waiting=map(_in_queue, range(EACH)), levels=levels)
+    with serving("--manifests", str(directory), *flags, log=directory / "log") as server:
+        yield server
 
 
 def filter_args(candidates: int, pod: Callable[[int], world.Object] | None = None) -> Callable[[int], dict[str, Any]]:
@@ -75,6 +89,10 @@ def _asked_about() -> Iterator[world.Object]:
 
 def _small(number: int) -> world.Object:
     return _waiting(10**6 + number, number % world.OWNERS)
+
+
+def _in_queue(number: int) -> world.Object:
+    return _waiting(10**6 + number, 1 + number % 2 * 2)
 
 
 def _too_large(number: int) -> world.Object:
@@ -109,6 +127,7 @@ _LINES: tuple[tuple[str, str, Callable[[int], dict[str, Any]], str, tuple[Bounds
     ("prioritize, 500 candidates, with reservations", "prioritize", filter_args(500), RESERVED, ((0.7, 0.4),)),
     (f"preempt, {world.CROWDED} nodes with 30 pods each", "preempt", _preempt, LARGE, ((3.0, 1.5),)),
     ("filter in a large cluster, against a small one", "filter", filter_args(50), GROWTH, ((1.15, 1.05),)),
+    (f"filter in a queue {LEVELS} levels down, against 1", "filter", filter_args(50, _in_queue), DEPTH, ((1.05, 1.02),)),
 )
 
 

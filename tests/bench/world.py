@@ -13,18 +13,23 @@ OWNERS = 4
 """Namespaces that are guaranteed more than they use; all others borrow."""
 
 
-def write(directory: Path, nodes: int, pods: int, quotas: int, queues: int, waiting: Iterable[Object] = ()) -> None:
+def write(
+    directory: Path, nodes: int, pods: int, quotas: int, queues: int, waiting: Iterable[Object] = (), levels: int = 1
+) -> None:
     """The cluster as one List in JSON, and some waiting pods."""
-    items = [*objects(nodes, pods, quotas, queues), *waiting]
+    items = [*objects(nodes, pods, quotas, queues, levels), *waiting]
     directory.mkdir(parents=True)
     (directory / "world.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
 
 
-def objects(nodes: int, pods: int, quotas: int, queues: int) -> Iterator[Object]:
-    """Pods stand evenly on nodes and in namespaces; each namespace has a quota, and half of them a queue."""
+def objects(nodes: int, pods: int, quotas: int, queues: int, levels: int = 1) -> Iterator[Object]:
+    """Pods stand evenly on nodes and in namespaces; each namespace has a quota, and half of them a queue.
+
+    Each queue is so many levels below the root, with queues above it that it alone is below.
+    """
     yield from map(node, range(nodes))
     for number in range(queues):
-        yield _queue(number)
+        yield from _queues(number, levels)
     for number in range(quotas):
         yield _namespace(number, queues)
         yield _quota(number)
@@ -74,9 +79,13 @@ def pod(number: int, namespace: int, node: str = "", cpu: str = "1", **spec: Any
     return _object("v1", "Pod", metadata, spec={"containers": containers, "priority": 0} | placed | spec, status=status)
 
 
-def _queue(number: int) -> Object:
-    spec = {"weight": 1 + number % 5, "guarantee": {"resource": {"cpu": "10"}}}
-    return _object("scheduling.volcano.sh/v1beta1", "Queue", {"name": f"queue-{number}"}, spec=spec)
+def _queues(number: int, levels: int) -> Iterator[Object]:
+    parent = "root"
+    for level in range(levels):
+        name = f"queue-{number}" + f"-{level}" * (level < levels - 1)
+        spec = {"weight": 1 + number % 5, "guarantee": {"resource": {"cpu": "10"}}, "parent": parent}
+        yield _object("scheduling.volcano.sh/v1beta1", "Queue", {"name": name}, spec=spec)
+        parent = name
 
 
 def _namespace(number: int, queues: int) -> Object:

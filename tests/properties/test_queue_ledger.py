@@ -358,6 +358,8 @@ class QueueWalker:
             assert branch.queue == cluster.queues.get(name)
             assert branch.taken == total(ledger.accounts[each].taken for each in inside)
             assert branch.in_flight == total(ledger.accounts[each].in_flight for each in inside)
+            if name != ROOT:
+                assert branch.over == sum(ledger.accounts[each].over for each in inside)
             children = [each for each in cluster.queues if each != ROOT and self.above(each) == name]
             assert branch.claims == total(ledger.node(each).claim for each in children)
             if name != ROOT:
@@ -373,6 +375,8 @@ class QueueWalker:
             assert account.inner == self.is_inner(name)
             assert bool(account.invalid) == (name != ROOT and self.way(name) is None)
             assert account.parent is ledger.node(name if account.inner else self.above(name))
+            if ledger.fits_above(account):
+                assert not any(is_over(branch, r) for branch in account.above for r in branch.taken if ledger.lists(r))
 
     def is_tolerated(self, taints):
         """Whether some pod of a queue may stand where these taints are, as far as they say."""

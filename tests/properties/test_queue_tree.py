@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from policy.objects.queue import ROOT, Queue
 from policy.quota import proportion
+from policy.quota.queue_tree import MOST_LEVELS
 from policy.quota.water_filling import Bid
 from policy.stepwise import at_once
 from tests.properties.test_water_filling import level_reached
@@ -22,14 +23,17 @@ def a_tree(dice: random.Random) -> tuple[int, dict[str, Queue], dict[str, dict[s
     """How much there is, queues, and what they ask for."""
     largest = dice.choice((4, 20, 1000, 10**12))
     names = dice.sample(NAMES, dice.randint(1, len(NAMES)))
-    queues = {}
+    queues, level = {}, {ROOT: 0}
     for at, name in enumerate(names):
+        parent = dice.choice((ROOT, *names[max(0, at - 3) : at]))
+        parent = ROOT if level[parent] == MOST_LEVELS else parent
+        level[name] = level[parent] + 1
         queues[name] = Queue(
             name,
             dice.choice((1, 1, 2, 3, 7, 2**31 - 1)),
             {} if dice.random() < 0.6 else {"cpu": dice.randint(0, largest)},
             {} if dice.random() < 0.6 else {"cpu": dice.randint(0, largest)},
-            parent=dice.choice((ROOT, *names[max(0, at - 3) : at])),
+            parent=parent,
         )
     return dice.randint(0, 2 * largest), queues, {name: {"cpu": dice.randint(0, largest)} for name in names}
 
