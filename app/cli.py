@@ -415,9 +415,16 @@ def check(
         str, typer.Option(help="URL of the Quotaward that --cluster asks.", envvar="QUOTAWARD_SERVER")
     ] = DEFAULT_SERVER,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 on warnings too.")] = False,  # noqa: FBT002
+    convert: Annotated[  # noqa: FBT002
+        bool, typer.Option("--convert", help="Print DIR's annotated trees of queues with spec.parent; check nothing.")
+    ] = False,
 ) -> None:
     """Validate manifests, a scheduler's configuration or a cluster; exits with 1 if anything is wrong."""
     from app import checks  # noqa: PLC0415
+
+    if convert:
+        _convert(directory)
+        return
 
     if directory is None and scheduler_config is None and not cluster:
         _fail("nothing to check: name a folder of manifests, --scheduler-config FILE or --cluster", code=2)
@@ -432,6 +439,18 @@ def check(
     counted = f"{errors} error{'s' * (errors != 1)}, {warnings} warning{'s' * (warnings != 1)}"
     say("; ".join([counted, *(report.counts() if report else ())]))
     raise typer.Exit(1 if errors or (strict and warnings) else 0)
+
+
+def _convert(directory: Path | None) -> None:
+    """Prints queues whose place in a tree an annotation says, as queues with a parent."""
+    from app.checks import hierarchy  # noqa: PLC0415
+
+    if directory is None:
+        _fail("--convert: name a folder of manifests", code=2)
+    found = hierarchy.converted(directory)
+    if not found.queues:
+        _fail(f"{directory}: no Queue has the annotation {hierarchy.WAY}")
+    print(hierarchy.as_yaml(found), end="")
 
 
 def _live(kubeconfig: Path | None, server: str) -> "Live":

@@ -92,7 +92,9 @@ USE_QUEUE = f"is not read: a pod or its namespace names its queue in the annotat
 USE_GROUP = f"is not read: a pod names its PodGroup in the label {GROUP}"
 USE_MINIMUM = f"{USE_GROUP}, and the PodGroup its spec.minMember"
 USE_PREEMPTIBLE = f'is not read: a pod that must not be evicted needs the annotation {PREEMPTIBLE}: "false"'
-NO_HIERARCHY = "is not read: spec.parent of a Queue names the queue that it stands below"
+NO_HIERARCHY = (
+    "is not read: spec.parent of a Queue names the queue that it stands below; quotaward check --convert DIR writes it"
+)
 QUOTAS_HAVE_NONE = "is not read: elastic quotas have no hierarchy here, each counts on its own"
 SIZE = "is not read: a pod counts in the quota of its namespace"
 

@@ -105,7 +105,7 @@ def is_sure(cluster: Cluster, pod: Pod, queue: str) -> bool:
     account = ledger.accounts.get(queue)
     if account is None or account.queue is None:
         return True
-    if not (ledger.columns or all(node.division.known for node in way_up(account))):  # a queue that is new has no part at all yet
+    if not ledger.columns and not all(node.division.known for node in way_up(account)):  # a new queue has no part yet
         _divide_at_once(cluster)
         return True
     entry = cluster.ledger.entries.get(pod.uid)

@@ -127,7 +127,13 @@ _LINES: tuple[tuple[str, str, Callable[[int], dict[str, Any]], str, tuple[Bounds
     ("prioritize, 500 candidates, with reservations", "prioritize", filter_args(500), RESERVED, ((0.7, 0.4),)),
     (f"preempt, {world.CROWDED} nodes with 30 pods each", "preempt", _preempt, LARGE, ((3.0, 1.5),)),
     ("filter in a large cluster, against a small one", "filter", filter_args(50), GROWTH, ((1.15, 1.05),)),
-    (f"filter in a queue {LEVELS} levels down, against 1", "filter", filter_args(50, _in_queue), DEPTH, ((1.05, 1.02),)),
+    (
+        f"filter in a queue {LEVELS} levels down, against 1",
+        "filter",
+        filter_args(50, _in_queue),
+        DEPTH,
+        ((1.05, 1.02),),
+    ),
 )
 
 

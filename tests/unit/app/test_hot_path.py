@@ -71,7 +71,7 @@ def test_a_queue_above_the_pods_own_costs_few_steps():
         question = {"Pod": pod("p", "team-0"), "NodeNames": ["n1"]}
         return lines_of(Extender(store, RecordingActuator(store)).filter, json.dumps(question).encode())
 
-    assert (steps(8) - steps(1)) / 7 <= 25
+    assert (steps(8) - steps(1)) / 7 <= 17
 
 
 @pytest.mark.parametrize("case", VERBS)
