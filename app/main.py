@@ -7,7 +7,7 @@ import platform
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Any
@@ -198,7 +198,13 @@ async def serve(settings: Settings) -> None:
             of_folder=settings.manifests is not None,
         )
         app = application(readiness, extender, settings)
-        background = [follow, _tick(store), Divide(store).run(), _freeze_once_synced(store), app.state.recorder.run()]
+        background = [
+            follow,
+            _tick(store),
+            Divide(store).run(),
+            _freeze_once_synced(store),
+            *_recording(app.state.recorder, store.cluster, settings.history.prometheus),
+        ]
         if settings.active_controllers or settings.leader.only_leader_answers:
             background.append(_lead_once_synced(store, lead, partial(_control, store, actuator, settings)))
         servers = []
@@ -211,6 +217,15 @@ async def serve(settings: Settings) -> None:
         if probed is not None:
             servers.append(Server(probe_application(readiness), probed))
         await _run(servers, background, readiness)
+
+
+def _recording(recorder: Recorder, cluster: Cluster, prometheus: str | None) -> Iterator[Coroutine[Any, Any, None]]:
+    """Yields what records the history, and asks a Prometheus for the time before the start."""
+    yield recorder.run()
+    if prometheus is not None:
+        from app.history.prometheus import Backfill  # noqa: PLC0415 - aiohttp takes long to load
+
+        yield Backfill(recorder, cluster, prometheus).run()
 
 
 def _show_example(source: ManifestSource, settings: Settings) -> None:

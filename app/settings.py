@@ -15,6 +15,7 @@ from ipaddress import ip_address
 from math import inf
 from pathlib import Path
 from typing import Any, Literal, Self
+from urllib.parse import urlsplit
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -399,6 +400,26 @@ class ExpectedSettings(Section):
     )
 
 
+class HistorySettings(Section):
+    """The history of the last day."""
+
+    prometheus: str | None = Field(
+        default=None, description="URL of a Prometheus that is asked for the time before a start"
+    )
+
+    @field_validator("prometheus")
+    @classmethod
+    def _is_a_url(cls, value: str | None) -> str | None:
+        try:
+            parts = urlsplit(value or "http://host")
+            usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # an unclosed bracket, an invalid port
+            usable = False
+        if not usable or (value and ("?" in value or "#" in value)):
+            raise ValueError("it is not a URL like http://prometheus.monitoring:9090")
+        return value
+
+
 class PreemptionSettings(Section):
     """How the scheduler's own preemption is treated."""
 
@@ -480,6 +501,7 @@ class Settings(BaseSettings):
     preemption: PreemptionSettings = PreemptionSettings()
     whatif: WhatIfSettings = WhatIfSettings()
     expected: ExpectedSettings = ExpectedSettings()
+    history: HistorySettings = HistorySettings()
     leader: LeaderSettings = LeaderSettings()
     log: LogSettings = LogSettings()
 

@@ -10,6 +10,8 @@ from app.api.models import HealthModel
 from app.observability import metrics
 from app.observability.queue_metrics import label_of, queue_lines
 from app.observability.quota_metrics import base_unit, quota_lines
+from app.observability.wait_times import WAIT_TIMES
+from app.observability.waiting_metrics import waiting_lines
 from app.problems import Problem
 from app.readiness import Readiness
 from app.store.store import Store
@@ -54,6 +56,7 @@ async def prometheus(request: Request) -> Response:
     metrics.OBSERVING.set(request.app.state.settings.observes)
     await _count_pending(store.cluster)
     text = generate_latest() + await quota_lines(store.cluster.ledger) + await queue_lines(store.cluster)
+    text += await waiting_lines(store.cluster) + await WAIT_TIMES.lines()
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 

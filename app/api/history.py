@@ -19,6 +19,8 @@ UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 STEP = "5m"
 """The step for one queue or quota, if none is asked for."""
 
+FULL = "there was no memory left for the history of some"
+
 Amounts = list[str | None]
 Numbers = list[int | None]
 
@@ -45,10 +47,12 @@ class HistoryModel(Model):
 class HistoryList(Model):
     """The history of queues and quotas: ``step`` in seconds, and ``at`` with the start of each step.
 
-    ``since``: from when on this replica knows; null if it knows nothing yet. ``incomplete`` says what is lacking.
+    ``since``: from when on this replica knows; null if it knows nothing yet. ``countedSince``: the same of admissions,
+    refusals and reservations, which no earlier process hands on. ``incomplete`` says what is lacking.
     """
 
     since: str | None
+    counted_since: str | None
     step: int
     at: list[str]
     incomplete: str = Field(default="")
@@ -74,9 +78,10 @@ async def history(
         await pause.if_due()
     return HistoryList(
         since=rfc3339(recorder.since * 60) if recorder.since else None,
+        counted_since=rfc3339(recorder.counted_since * 60) if recorder.counted_since else None,
         step=period.step * 60,
         at=[rfc3339(minute * 60) for minute in period.starts],
-        incomplete="there was no memory left for the history of some" if recorder.left_out else "",
+        incomplete="; ".join(filter(None, (FULL if recorder.left_out else "", recorder.lacking))),
         items=items,
     )
 

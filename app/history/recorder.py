@@ -9,7 +9,7 @@ without a quota, have none. Rows are of resources that quotas and queues name, a
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, takewhile
 from typing import Any
@@ -19,6 +19,8 @@ import structlog
 
 from app.history.rows import LIMIT, MINUTES, Rows, Values
 from app.observability.evictions import Evicted
+from app.observability.queue_metrics import label_of
+from app.observability.wait_times import WAIT_TIMES
 from app.observability.waiting_metrics import waiting_steps
 from app.pause import at_leisure
 from app.store.store import TICK, Store
@@ -37,6 +39,8 @@ CHANGES = 96
 """Maximum number of changes of a bound that are remembered, as bounds seldom change."""
 BACK = 5
 """Minutes by which the clock may go back; if it goes further, the history begins anew."""
+ADMITTED_AT_ONCE = 10_000
+"""Maximum number of admitted pods of which it is noted when that was, until they are bound."""
 FEW = 20
 """Decisions that are counted between two pauses."""
 
@@ -60,11 +64,18 @@ class Recorded:
 
 
 class Recorder:
-    """The history of a day. ``since`` is the first minute that is known, in minutes since the epoch; 0 before it."""
+    """The history of a day. ``since`` is the first minute that is known, in minutes since the epoch; 0 before it.
+
+    ``counted_since`` is the first minute in which answers were counted. ``left_out``: there was no memory for all.
+    ``sampled``: the amounts of all that is there were recorded at least once.
+    ``lacking`` says why nothing is known of the time before the start, if somebody is asked for that.
+    """
 
     def __init__(self, store: Store, decisions: Iterable[Any], limit: int = LIMIT) -> None:
         """Records what the store sees, and these decisions, the latest first. ``limit``: bytes of all rows."""
-        self.since = 0
+        self.since = self.counted_since = 0
+        self.lacking = ""
+        self.sampled = False
         self.left_out = False
         self.recorded: dict[Name, Recorded] = {}
         self.known = np.zeros(MINUTES, dtype=np.bool_)
@@ -75,6 +86,7 @@ class Recorder:
         self._decided: Any = None
         self._evicted: Evicted | None = None
         self._reserved: frozenset[str] | None = None
+        self._admitted: dict[str, float] = {}
 
     async def run(self) -> None:
         """Records for ever."""
@@ -102,7 +114,7 @@ class Recorder:
         if minute < self.minute - BACK:
             log.warning("the clock went back: the history begins anew", minutes=self.minute - minute)
             self.recorded.clear()
-            self.rows, self.since, self.minute = Rows(LIMIT), 0, 0
+            self.rows, self.since, self.counted_since, self.minute = Rows(LIMIT), 0, 0, 0
             self.known[:] = False
         if minute <= self.minute:
             return
@@ -112,11 +124,45 @@ class Recorder:
         self.known[minute % MINUTES] = True
         self.minute = minute
         self.since = self.since or minute
+        self.counted_since = self.counted_since or minute
+
+    def restore(self, name: Name, figure: Figure, values: Mapping[int, int], step: int) -> None:
+        """Fills in values of the time before the start, by minute, each for ``step`` minutes; events for the last one.
+
+        Only figures that are recorded are filled in, and evictions.
+        """
+        each = self.recorded.get(name)
+        if each is None:
+            return
+        oldest = self.minute - MINUTES + 1
+        known = {minute: value for minute, value in sorted(values.items()) if oldest <= minute < self.counted_since}
+        if figure[0] in (MIN, MAX):
+            self._restore_bound(each, figure, known)
+        elif figure in each.rows or (figure == (EVICTED, "") and any(known.values())):
+            row = self._row(name, figure)
+            if row is None:
+                return
+            for minute, value in known.items():
+                for column in range(max(oldest, minute - step + 1), minute + 1):
+                    row[column % MINUTES] = value if column == minute or figure[0] != EVICTED else 0
+        else:
+            return
+        self.since = min([self.since, *known])
+
+    def _restore_bound(self, each: Recorded, figure: Figure, known: Mapping[int, int]) -> None:
+        changes = each.bounds.get(figure)
+        if not changes:
+            return
+        earlier = [(minute, value) for minute, value in known.items() if minute < changes[0][0]]
+        for (minute, value), before in reversed(list(zip(earlier, [None, *earlier], strict=False))):
+            if (before is None or before[1] != value) and len(changes) < CHANGES:
+                changes.appendleft((minute, value))
 
     # What happened
 
     def _count_steps(self) -> Steps[None]:
         cluster = self._store.cluster
+        yield from self._wait_steps()
         decisions = list(takewhile(lambda each: each is not self._decided, self._decisions))
         evictions = list(takewhile(lambda each: each is not self._evicted, self._store.evictions))
         self._decided = decisions[0] if decisions else self._decided
@@ -128,12 +174,26 @@ class Recorder:
             queue = cluster.queue_of(pod) if pod is not None else self._queue_of(decision.namespace)
             refused = decision.refused
             figure = (ADMITTED, "") if refused is None else (REFUSED, refused.rule)
+            if refused is None and len(self._admitted) < ADMITTED_AT_ONCE:
+                self._admitted.setdefault(decision.uid, decision.at)
             self._count(decision.namespace, queue, figure)
         for index, gone in enumerate(evictions, start=1):
             if index % FEW == 0:
                 yield
             self._count(gone.namespace, gone.queue, (EVICTED, ""))
         self._count_reservations()
+
+    def _wait_steps(self) -> Steps[None]:
+        """Observes how long pods had waited that were admitted, once they are bound."""
+        cluster = self._store.cluster
+        for index, (uid, at) in enumerate(list(self._admitted.items()), start=1):
+            if index % FEW == 0:
+                yield
+            pod = cluster.pods.get(uid)
+            if pod is not None and pod.assigned and pod.created:
+                WAIT_TIMES.observe(label_of(cluster, pod), pod.namespace, at - pod.created)
+            if pod is None or pod.assigned or uid not in cluster.grants:  # it may be admitted again
+                del self._admitted[uid]
 
     def _count_reservations(self) -> None:
         cluster = self._store.cluster
@@ -194,6 +254,7 @@ class Recorder:
         for name, each in list(self.recorded.items()):
             if each.seen <= self.minute - MINUTES:
                 self._drop(name)
+        self.sampled = True
 
     def _sample_queue(self, queue: str, waiting: int) -> None:
         cluster, name = self._store.cluster, (QUEUE, queue)

@@ -42,10 +42,11 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """The last day of a queue or quota: plots, and a table by the hour. Times are in RFC 3339, empty: never."""
+    """The last day of a queue or quota: plots, and a table by the hour. Times are in RFC 3339."""
 
     since: str
-    begin: str
+    counted_since: str
+    lacking: str
     plots: tuple[Plot, ...]
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -68,8 +69,8 @@ def happened(recorder: Recorder, name: Name, own: str, most: str, scarce: Callab
     plots += [_of_numbers(f"Pods {title}", ((title, kind, series),)) for title, kind, series in events]
     coarse = story_of(recorder, name, period)
     columns, rows = _table(coarse, resources, period)
-    begin = rfc3339((recorder.minute + 1 - MINUTES) * 60)
-    return Happened(rfc3339(recorder.since * 60), begin, tuple(plots), columns, rows)
+    since, counted = rfc3339(recorder.since * 60), rfc3339(recorder.counted_since * 60)
+    return Happened(since, counted, recorder.lacking, tuple(plots), columns, rows)
 
 
 def _of_resource(story: Story, resource: str, own: str, most: str) -> Plot:

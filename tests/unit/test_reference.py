@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
 from app.cli import app as cli
-from app.observability import metrics, queue_metrics, quota_metrics
+from app.observability import metrics, queue_metrics, quota_metrics, wait_times, waiting_metrics
 from app.settings import Settings
 from policy.quota.rules import RULES
 
@@ -31,6 +31,7 @@ def exported_metrics():
             yield name if isinstance(metric, Gauge) or name.endswith("_seconds") else f"{name}_total"
     yield from (f"quotaward_elastic_quota_{figure}" for figure, _ in quota_metrics.FIGURES)
     yield from (f"quotaward_queue_{figure}" for figure, _ in queue_metrics.FIGURES)
+    yield from (waiting_metrics.NAME, wait_times.NAME)
 
 
 @pytest.mark.parametrize("setting", list(settings(Settings)))

@@ -64,6 +64,7 @@ VALUES = {
     "whatif.remedy_time": (1.0, 2.0, 3.0),
     "whatif.body_limit": (1, 2, 3),
     "gates.body_limit": (1, 2, 3),
+    "history.prometheus": ("http://file", "https://environment:9090", "http://flag/prometheus"),
     "leader.namespace": ("file", "environment", "flag"),
     "leader.name": ("file", "environment", "flag"),
     "leader.lease_duration": (3.0, 4.0, 5.0),
