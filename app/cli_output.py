@@ -191,10 +191,13 @@ def print_plan(document: dict[str, Any]) -> None:
 
 def print_reservations(document: dict[str, Any], **_: bool) -> None:
     """Prints a row per reservation."""
-    table = table_of("NAME", "REASON", "JOB", "POD", "NODE", "VICTIMS", "SINCE")
+    table = table_of("NAME", "REASON", "JOB", "POD", "NODE", "VICTIMS", "SINCE", "PROMISED")
     for each in document["items"]:
         names = ", ".join(each["victims"])
-        table.add_row(each["name"], each["reason"], each["job"], each["pod"], each["node"], names, each["since"])
+        promised = each.get("promisedStart") or "-"
+        table.add_row(
+            each["name"], each["reason"], each["job"], each["pod"], each["node"], names, each["since"], promised
+        )
     if table.row_count:
         console.print(table)
     else:

@@ -367,6 +367,12 @@ class ReserveSettings(Section):
         description="keep others off reserved nodes altogether, also where they would take nothing that the job needs",
     )
 
+    backfill_margin: float = Field(
+        default=Rules().backfill_margin,
+        ge=0,
+        description="seconds, beside its grace period, that a pod has to end before the promised start of a node's job",
+    )
+
     @property
     def terms(self) -> Terms:
         """These settings in the form that the rules use."""
@@ -574,6 +580,7 @@ class Settings(BaseSettings):
             gangs=self.gangs.enabled,
             evict_for_reserved=self.reserve.evict,
             whole_nodes=self.reserve.whole_nodes,
+            backfill_margin=self.reserve.backfill_margin,
             spare_jobs=self.reclaim.fail_jobs == "never",
             exempt_namespaces=frozenset(filter(None, self.exempt.namespaces.split(","))),
             device_classes=self.devices.selectors,

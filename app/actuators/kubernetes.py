@@ -231,6 +231,10 @@ class KubernetesActuator:
             "freedAt": _time(reservation.freed_at),
             "blockedSince": _time(reservation.blocked_since),
             "failedAt": _time(reservation.failed_at),
+            "promisedStart": _time(reservation.promised_start),
+            "promisedAt": _time(reservation.promised_at),
+            "due": list(reservation.due) or None,
+            "moved": reservation.moved or None,
         }
         await self._send("PATCH", RESERVATIONS.path_of("", reservation.name, "status"), {"status": status}, MERGE_PATCH)
 

@@ -22,7 +22,13 @@ def reservation_model(reservation: Reservation) -> ReservationModel:
         node=reservation.node,
         victims=[f"{victim.namespace}/{victim.name}" for victim in reservation.victims],
         since=rfc3339(reservation.since),
+        promised_start=_time(reservation.promised_start),
+        moved=reservation.moved,
     )
+
+
+def _time(seconds: float) -> str:
+    return rfc3339(seconds) if seconds else ""
 
 
 def group_model(cluster: Cluster, namespace: str, name: str, terms: Terms, now: float) -> PodGroupModel:
@@ -52,7 +58,9 @@ def reservation_text(cluster: Cluster, pod: Pod, terms: Terms, now: float) -> st
     own = cluster.reservations.reserved.of_pod(pod.uid)
     if own is not None and cluster.reservations.is_in_force(own):
         others = "no other pod may start" if cluster.rules.whole_nodes else "other pods may start only beside its room"
-        return f"node {own.node} is reserved for it since {rfc3339(own.since)}: {others} there"
+        start = f"; its nodes have room by {rfc3339(own.promised_start)} at the latest" if own.promised_start else ""
+        moved = f" (moved: {own.moved})" if own.moved else ""
+        return f"node {own.node} is reserved for it since {rfc3339(own.since)}: {others} there{start}{moved}"
     job = cluster.groups.job(pod.namespace, job_name(cluster.membership.groups, pod))
     decision = _decision(cluster, job, terms, now) if job else None
     if decision is None or not pod.pending:

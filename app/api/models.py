@@ -346,7 +346,8 @@ class NominationModel(Model):
 class ReservationModel(Model):
     """Room that is kept for a pod, or the node that is reserved for it as a member of a starving job.
 
-    Also its node, its start (RFC 3339), and the victims.
+    Also its node, its start (RFC 3339), and the victims. ``promisedStart`` is when a job with reserved nodes has room
+    at the latest, empty if nothing is promised; ``moved`` is why that was moved later, the last time.
     """
 
     name: str
@@ -356,6 +357,8 @@ class ReservationModel(Model):
     node: str
     victims: list[str]
     since: str
+    promised_start: str = ""
+    moved: str = ""
 
 
 class ReservationList(Model):

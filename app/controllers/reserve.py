@@ -13,6 +13,7 @@ import structlog
 
 from app.actuators.events import Event, about_pod
 from app.actuators.protocol import ActionFailed, Actuator, AlreadyThere
+from app.controllers.promises import Promises
 from app.controllers.rounds import at_intervals
 from app.observability import metrics
 from app.pause import Pause, at_leisure
@@ -63,6 +64,7 @@ class Reserve:
         self._epoch = epoch
         self._questions: dict[Key, Question] = {}
         self._incomplete: dict[Key, float] = {}
+        self._promises = Promises(store, actuator, epoch)
 
     async def run(self) -> None:
         """Runs until cancelled."""
@@ -85,6 +87,7 @@ class Reserve:
         missed = {(each.pod.namespace, each.job) for each in reserved} - there
         gone = {key for key in missed if cluster.groups.job(*key) is None}  # otherwise it was reserved during a pause
         await self._lift([each for key in gone for each in reserved.of_job(*key)], "the job is gone")
+        self._promises.forget(gone)
         await self._forget(now)
         self._questions = {key: each for key, each in self._questions.items() if key in there}
         self._incomplete = {key: each for key, each in self._incomplete.items() if key in there}
@@ -98,6 +101,7 @@ class Reserve:
                     return
                 if _is_as_it_was(cluster.groups.job(*key), job):
                     await self._carry_out(key, decision)
+                    await self._promises.look(job, started=decision.reason == node_reservation.READY)
                 await asyncio.sleep(0)
 
     async def _decide(self, job: Job, now: float) -> tuple[ReserveDecision, float]:

@@ -95,6 +95,16 @@ RESERVATIONS = Gauge("quotaward_reservations", "Reservations in force, by reason
 NOTHING_RESERVED = Counter(
     "quotaward_nothing_reserved", "Starving jobs for which no node could be reserved, by reason.", ["reason"]
 )
+PROMISES = Counter(
+    "quotaward_promises",
+    "Promised starts of jobs with reserved nodes that ended or were moved, by outcome.",
+    ["outcome"],
+)
+PROMISE_LATE = Histogram(
+    "quotaward_promise_late_seconds",
+    "Seconds by which a job with a promised start started after it; 0 if in time.",
+    buckets=(0, 5, 30, 120, 600, 1800, 3600, 4 * 3600, 24 * 3600),
+)
 LEADER = Gauge("quotaward_leader", "1 while this replica leads, so that its controllers act.")
 OBSERVING = Gauge("quotaward_observing", "1 in observe mode: nobody is refused or evicted.")
 STATUS_WRITES = Counter(

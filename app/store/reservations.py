@@ -35,6 +35,10 @@ class ReservationStatus(Struct, rename="camel", gc=False):
     freed_at: datetime | None = None
     blocked_since: datetime | None = None
     failed_at: datetime | None = None
+    promised_start: datetime | None = None
+    promised_at: datetime | None = None
+    due: list[str] | None = None
+    moved: str = ""
 
 
 class ReservationObject(Struct, gc=False):
@@ -60,6 +64,10 @@ def reservation_of(obj: ReservationObject) -> Reservation:
         seconds(status.blocked_since),
         seconds(status.failed_at),
         spec.job,
+        seconds(status.promised_start),
+        seconds(status.promised_at),
+        tuple(status.due or ()),
+        status.moved,
     )
 
 

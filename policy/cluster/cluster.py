@@ -156,6 +156,7 @@ class Cluster:
         before = self.pods.get(pod.uid)
         self.queue_changes.choose(pod, before)
         self.pods[pod.uid] = pod
+        self.reservations.reserved.see(pod.uid)
         self.batch_jobs.see(pod, before)
         self.protection.see(pod)
         self.lowered.see(pod, before)
@@ -203,6 +204,7 @@ class Cluster:
             if pod.assigned and plain and pod.needs is None:
                 self.pods[pod.uid] = pod
                 self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
+                self.reservations.reserved.see(pod.uid)
                 self.table.add(pod, pod.node)
                 self.capacity.note(pod)
                 self.protection.see(pod)
@@ -220,6 +222,7 @@ class Cluster:
         """Removes a pod. Does nothing for an unknown one."""
         pod = self.pods.pop(uid, None)
         self.pending.pop(uid, None)
+        self.reservations.reserved.see(uid)
         if pod is not None:
             self.changes.note(pod.namespace, self.queue_of(pod))
             self.batch_jobs.gone(pod)
@@ -507,6 +510,8 @@ class Cluster:
             return Filtered(None, dict.fromkeys((name for name in names() if name != node), HELD))
         kept = self.reservations.rules_by_node(pod)
         if not kept or self._is_placed(pod.uid) or not kept.keys() >= (offered := set(names())):
+            if self.reservations.reserved.by_name:
+                self.reservations.nodes.note_answer(pod, kept)
             return Filtered(None, kept)
         self.withdraw(pod.uid)  # the pod cannot be placed now, so it must not count
         failed = {name: kept[name] for name in offered}

@@ -7,22 +7,22 @@ Reserved room counts nowhere, and is only kept from others.
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from policy.cluster import assumed
+from policy.cluster.reserved_nodes import ReservedNodes
 from policy.nodes import fit
-from policy.objects.job import job_name
 from policy.objects.reservation import STARVING, Reservation, Reserved
-from policy.objects.resources import add, total
+from policy.objects.resources import add
 from policy.quota.kept_nodes import HELD, RESERVED, kept_from
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Set as AbstractSet
 
     from policy.cluster.cluster import Cluster
     from policy.objects.pod import Pod
-    from policy.objects.resources import Resources
     from policy.quota.rule import Rule
 
 
@@ -30,13 +30,14 @@ class Reservations:
     """The reservations of a cluster, by name.
 
     ``plans`` are those that keep room, and ``held`` has by UID the plan that does so for a pod. ``reserved`` are those
-    for starving jobs. ``given_up`` are only remembered.
+    for starving jobs, and ``nodes`` says whom they keep out. ``given_up`` are only remembered.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self.plans: dict[str, Reservation] = {}
         self.held: dict[str, Reservation] = {}
         self.reserved = Reserved()
+        self.nodes = ReservedNodes(cluster)
         self.given_up: dict[str, Reservation] = {}
         self._cluster = cluster
 
@@ -53,6 +54,9 @@ class Reservations:
         if reservation.name in self.given_up or known == reservation:
             return
         cluster.changes.note()
+        if known is not None and _is_same_room(known, reservation):
+            self._update_promise(known, reservation)
+            return
         self.delete(reservation.name)
         if reservation.failed_at:
             self.given_up[reservation.name] = reservation
@@ -80,6 +84,13 @@ class Reservations:
             others = (other for other in self.plans.values() if other.pod.uid == uid)
             self._hold(uid, next(others, None))
             cluster.states.stand_again(uid)
+
+    def _update_promise(self, known: Reservation, now: Reservation) -> None:
+        """Notes a promised start. Pods that are kept from the node may have become short enough to use it meanwhile."""
+        self.reserved.add(now)
+        if now.promised_start > known.promised_start:
+            refused = self._cluster.attempts.refused
+            self._cluster.hints.help([uid for uid, pod in refused.items() if _is_kept_by_reservations(pod)])
 
     @contextmanager
     def assumed(self, reservations: Iterable[Reservation]) -> Iterator[None]:
@@ -185,7 +196,7 @@ class Reservations:
                 if self._is_kept_from(pod, reservation, other):
                     add(kept.setdefault(reservation.node, {}), other.request if other.priority < pod.priority else {})
         without = (cluster.leaving.uids - self._still_to_be_asked(own)) | behind if kept else frozenset()
-        held = self._without_room_beside(pod, kept, without, own.node if own else "")
+        held = self.nodes.without_room_beside(pod, kept, without, own.node if own else "")
         return held | cluster.gangs.nodes_held_from(pod)
 
     def behind(self, pod: Pod) -> frozenset[str]:
@@ -197,26 +208,15 @@ class Reservations:
         after = {each.pod.uid for each in others if (each.since, each.name) > (own.since, own.name)}
         return frozenset(uid for uid in after & pods.keys() if pods[uid].priority == pod.priority)
 
-    def nodes_reserved_from(self, pod: Pod) -> set[str]:
+    def nodes_reserved_from(self, pod: Pod) -> AbstractSet[str]:
         """Returns nodes where the pod would take of what is reserved for other jobs than its own.
 
-        Seed: reserve action (Node resource reservation rule). To the letter of the seed, with ``whole_nodes``, these
-        are all nodes that are reserved for others. Without it a pod may come if the node has enough, in what the pod
-        asks for: for its request, for what others use there, and for what is reserved, all together. Then the room of
-        the job is as near as before. Returns none for a pod that requests nothing (BestEffort), is of a DaemonSet, or
-        that no rule applies to.
+        Seed: reserve action (Node resource reservation rule); see policy.cluster.reserved_nodes. Returns none for a
+        pod that requests nothing (BestEffort), is of a DaemonSet, or that no rule applies to.
         """
         if not len(self.reserved) or self._may_go_anywhere(pod) or pod.request.keys() == {"pods"}:
-            return set()
-        cluster = self._cluster
-        job = pod.namespace, job_name(cluster.membership.groups, pod)
-        kept: dict[str, dict[str, int]] = {}
-        for each in self.reserved:
-            if (each.pod.namespace, each.job) != job and self.is_reserved(each):
-                add(kept.setdefault(each.node, {}), cluster.pods[each.pod.uid].request)
-        if cluster.rules.whole_nodes:
-            return set(kept)
-        return self._without_room_beside(pod, kept)
+            return frozenset()
+        return self.nodes.kept_from(pod)
 
     def rules_by_node(self, pod: Pod) -> dict[str, Rule[None]]:
         """Returns the nodes that are kept from a pod, each with the rule that keeps it."""
@@ -239,23 +239,6 @@ class Reservations:
         table, kept = self._cluster.table, self.nodes_held_from(pod) | self.nodes_reserved_from(pod)
         return all(table.names[row] in kept for row in fit.fits(table, pod).nonzero()[0])
 
-    def _without_room_beside(
-        self, pod: Pod, kept: Mapping[str, Resources], without: Collection[str] = (), own: str = ""
-    ) -> set[str]:
-        """Returns the nodes that have no room for the pod beside what is kept there for others.
-
-        Pods that hold a grant may come before it, and count, except on its ``own`` node. Those in ``without`` do not.
-        """
-        table = self._cluster.table
-        full = {node for node, taken in kept.items() if fit.lacking_on(table, pod, node, without, taken)}
-        unsure = kept.keys() - full - {own}
-        coming = assumed.others(self._cluster.grants, table, pod) if unsure else ()
-        for node in unsure:
-            taken = total((kept[node], assumed.at_most_on(table, node, coming, pod)))
-            if taken and fit.lacking_on(table, pod, node, without, taken):
-                full.add(node)
-        return full
-
     def _is_kept_from(self, pod: Pod, reservation: Reservation, other: Pod) -> bool:
         """Whether room that is kept for the other pod is kept from this one."""
         if other.priority >= pod.priority:
@@ -274,6 +257,14 @@ class Reservations:
     def _may_go_anywhere(self, pod: Pod) -> bool:
         """Whether no node is kept from a pod: it can go nowhere else (DaemonSet), or no rule applies to it."""
         return pod.owner == "DaemonSet" or self._cluster.is_exempt(pod)
+
+
+def _is_same_room(known: Reservation, now: Reservation) -> bool:
+    """Whether a starving job's reservation differs in nothing but its promise."""
+    if known.reason != STARVING or now.failed_at:
+        return False
+    start, at, due, moved = now.promised_start, now.promised_at, now.due, now.moved
+    return replace(known, promised_start=start, promised_at=at, due=due, moved=moved) == now
 
 
 def _is_kept_by_reservations(pod: Pod) -> bool:

@@ -225,6 +225,8 @@ def _of_reserving_steps(cluster: Cluster, pod: Pod, terms: Terms, times: Times, 
         text = f"node {own.node} is reserved for it, and nobody else may start there"
         if there:
             text = f"{text}; it waits until enough of these have ended: {names_of(there)}"
+        if own.promised_start:
+            text = f"{text}; its reserved nodes have room by {time_text(own.promised_start, now)} at the latest"
         return [NextStep("node-draining", text)]
     job = cluster.groups.job(pod.namespace, job_name(cluster.membership.groups, pod))
     waits = pod.uid in cluster.attempts.unschedulable_since and pod.created and terms.max_nodes_percent and not idle

@@ -1,6 +1,7 @@
 """Remedies for a pod that no rule refuses: give it room on a node, or free a node that is kept from it."""
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 import numpy as np
@@ -100,7 +101,7 @@ def _let_go(cluster: Cluster, pod: Pod) -> Iterator[Remedy]:
         yield Remedy("end", text, tuple(removed(victim) for victim in protected))
 
 
-def _end_on_a_node(cluster: Cluster, pod: Pod, reserved: set[str]) -> Remedies:
+def _end_on_a_node(cluster: Cluster, pod: Pod, reserved: AbstractSet[str]) -> Remedies:
     """Suggests the end of pods of one node so that the pod fits there: of the node where the fewest have to end."""
     table, best = cluster.table, list[Pod]()
     rows = np.flatnonzero(fit.fits_if_empty(table, pod) & ~table.mask_of(reserved))

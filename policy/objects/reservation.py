@@ -32,6 +32,10 @@ class Reservation:
     ``blocked_since``: some eviction fails; ``failed_at``: it was given up, and is only remembered, so that the next
     leader waits as long as the one before. Times are seconds since the epoch, zero where it has not come so far.
     ``job`` is the starving job, in the pod's namespace (see policy.objects.job), and empty where the reason is another.
+
+    ``promised_start``: when the last of the job's nodes has room at the latest, in whole seconds, and ``due`` the UIDs
+    of the pods here that have to be gone by then. ``promised_at``: when that was promised first. ``moved``: why the
+    promise was moved later, the last time.
     """
 
     name: str
@@ -45,12 +49,18 @@ class Reservation:
     blocked_since: float = 0.0
     failed_at: float = 0.0
     job: str = ""
+    promised_start: float = 0.0
+    promised_at: float = 0.0
+    due: tuple[str, ...] = ()
+    moved: str = ""
 
 
 class Reserved:
     """The reservations for starving jobs: one for each waiting member."""
 
     def __init__(self) -> None:
+        self.version = 0
+        """Counts changes, also of the pods that nodes are reserved for."""
         self.by_name: dict[str, Reservation] = {}
         self._by_uid: dict[str, Reservation] = {}
 
@@ -59,6 +69,10 @@ class Reserved:
 
     def __iter__(self) -> Iterator[Reservation]:
         return iter(self.by_name.values())
+
+    def see(self, uid: str) -> None:
+        """Notes that a pod has changed, or is gone."""
+        self.version += uid in self._by_uid
 
     def get(self, name: str) -> Reservation | None:
         """Returns the reservation of this name."""
@@ -74,11 +88,13 @@ class Reserved:
 
     def add(self, reservation: Reservation) -> None:
         """Reserves a node for a member of a job."""
+        self.version += 1
         self.by_name[reservation.name] = self._by_uid[reservation.pod.uid] = reservation
 
     def remove(self, name: str) -> Reservation | None:
         """Removes a reservation; returns it, if there was one."""
         reservation = self.by_name.pop(name, None)
+        self.version += 1
         if reservation is not None and self._by_uid.get(reservation.pod.uid) is reservation:
             del self._by_uid[reservation.pod.uid]
         return reservation

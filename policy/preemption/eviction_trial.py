@@ -1,6 +1,7 @@
 """Eviction trial: the cluster as it would be without a pending pod, without pods that leave, and without victims."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 
 from policy.cluster.cluster import Cluster
@@ -46,7 +47,7 @@ class EvictionTrial:
     ranking: Ranking
     borrowers: Borrowers
     evictable: Evictable
-    reserved: set[str]
+    reserved: AbstractSet[str]
 
     def __init__(self, cluster: Cluster, preemptor: Preemptor, given: Entitlement | None) -> None:
         self.cluster = cluster

@@ -107,7 +107,8 @@ class _KeptOut:
             return False
         reservations = self._cluster.reservations
         mine = reservations.is_held_for(pod.uid) or reservations.reserved.of_pod(pod.uid) or pod.nominated_node
-        kind = signature.by_rules_and_nodes(pod, pod.queue), pod.group, pod.uid if mine else ""
+        until = reservations.nodes.first_start_after(pod)
+        kind = signature.by_rules_and_nodes(pod, pod.queue), pod.group, pod.uid if mine else "", until
         if kind not in self._known:
             self._known[kind] = reservations.is_kept_out(pod)
         return self._known[kind]

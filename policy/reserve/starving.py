@@ -126,7 +126,8 @@ def _kind(cluster: Cluster, pod: Pod) -> Hashable:
     if (pod.namespace, pod.group) in cluster.membership.groups:
         return pod.namespace, pod.group
     too_long = cluster.ledger.run_time_limits.refuse(cluster.ledger, pod, cluster.queue_of(pod))
-    return signature.by_rules_and_nodes(pod, pod.queue), too_long
+    until = cluster.reservations.nodes.first_start_after(pod)
+    return signature.by_rules_and_nodes(pod, pod.queue), too_long, until
 
 
 def _could_start(cluster: Cluster, job: Job, now: float) -> bool:

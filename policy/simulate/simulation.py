@@ -29,7 +29,7 @@ from policy.preemption.preemptors import Shape
 from policy.queueing.ungating import has_room_for_all, largest_part, may_go_without_room
 from policy.quota.exempt import is_critical
 from policy.quota.kept_nodes import refusal_by
-from policy.reserve import node_reservation, preferred_nodes, starving
+from policy.reserve import node_reservation, preferred_nodes, promises, starving
 from policy.reserve.node_reservation import ReserveDecision
 from policy.reserve.starving import Terms
 from policy.stepwise import Steps
@@ -40,6 +40,7 @@ NO_ROOM = "no node has room for it, or is one that it may go to"
 NOT_STARTED = "it is not started"
 BROKEN_GANG = "GangBroken"
 JOB_FAILED = "JobFailed"
+PROMISED_START = "PromisedStart"
 LARGEST_JOB = 1000
 """Pods of the largest Job that is started: tenants may write any number."""
 RESTS = 4
@@ -216,9 +217,10 @@ class Simulation:
             or self.cluster.reservations.reserved.of_pod(pod.uid)
         ):
             return pod.uid
-        ledger = self.cluster.ledger
-        too_long = ledger.run_time_limits.refuse(ledger, pod, self.cluster.queue_of(pod))
-        return signature.by_rules_and_nodes(pod, pod.queue), self.cluster.queued_jobs.shapes_of(pod), too_long
+        cluster = self.cluster
+        too_long = cluster.ledger.run_time_limits.refuse(cluster.ledger, pod, cluster.queue_of(pod))
+        until = cluster.reservations.nodes.first_start_after(pod)
+        return signature.by_rules_and_nodes(pod, pod.queue), cluster.queued_jobs.shapes_of(pod), too_long, until
 
     def _try(self, pod: Pod) -> str:
         """Makes one attempt of the scheduler: its own filters first, then ours. Returns the message if it fails."""
@@ -404,7 +406,28 @@ class Simulation:
             job = cluster.groups.job(*key)
             if job is not None:
                 self._keep_to(node_reservation.decide(cluster, job, self._terms, self.time))
+                yield from self._promise_steps(key)
             yield
+
+    def _promise_steps(self, job: Key) -> Steps[None]:
+        """Promises a job with reserved nodes its start, and evicts who would be late for it."""
+        cluster = self.cluster
+        own = [each for each in cluster.reservations.reserved.of_job(*job) if cluster.reservations.is_reserved(each)]
+        if not own:
+            return
+        before = max(each.promised_start for each in own)
+        decision = yield from promises.decide_steps(cluster, own, before, self.time)
+        for each in own:
+            cluster.upsert_reservation(promises.noted(each, decision, self.time))
+        after = decision.promise.at
+        if after > before:  # others may use the nodes until then
+            self.steps += 1
+            self._freed += 1
+        for pod in decision.late:
+            if (at := promises.goes_at(pod, after)) <= self.time:
+                self._evict(pod, None, PROMISED_START)
+            else:
+                self.again_at = min(self.again_at, at - self._epoch)
 
     def _keep_to(self, decision: ReserveDecision) -> None:
         cluster, job = self.cluster, decision.job

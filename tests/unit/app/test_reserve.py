@@ -27,6 +27,7 @@ class ApiServer(RecordingActuator):
         super().__init__(store)
         self.failing: set[str] = set()
         self.there: set[str] = set()
+        self.failing_notes = False
         self.events = []
 
     async def reserve(self, reservation):
@@ -35,6 +36,11 @@ class ApiServer(RecordingActuator):
         if reservation.name in self.there:
             raise AlreadyThere("the API server answered 409")
         await super().reserve(reservation)
+
+    async def note_progress(self, reservation):
+        if self.failing_notes:
+            raise ActionFailed("the API server answered 500")
+        await super().note_progress(reservation)
 
     async def unreserve(self, name):
         if name in self.failing:
@@ -351,6 +357,8 @@ def test_rest_shows_what_is_reserved_for_whom_and_since_when():
         "node": "n1",
         "victims": [],
         "since": "2027-01-15T08:01:41Z",
+        "promisedStart": "",
+        "moved": "",
     }
     assert (second["pod"], second["node"]) == ("a/w2", "n2")
     (shown,) = client.get("/api/v1/podgroups").json()["items"]
@@ -400,3 +408,82 @@ def test_a_group_that_is_too_large_has_a_condition():
     assert [condition["type"] for condition in shown["conditions"]] == ["TooLarge"]
     assert "together" in shown["conditions"][0]["message"]
     assert "together" in client_of(store).get("/api/v1/pods/a/w1").json()["outlook"]
+
+
+# Promised starts
+
+
+def running(name="r", cpu="3", node_name="n1", seconds=500, start="2027-01-15T08:01:40Z"):
+    """A pod that has run since 100 seconds after EPOCH, unless another start is said."""
+    spec = {"nodeName": node_name, "activeDeadlineSeconds": seconds, "terminationGracePeriodSeconds": 10}
+    return pod(name, requests={"cpu": cpu}, **spec) | {"status": {"phase": "Running", "startTime": start}}
+
+
+def starts_by(world):
+    """Seconds after EPOCH at which the start is promised, by pod; none where it is not."""
+    reserved = world.store.cluster.reservations.reserved
+    return {each.pod.name: each.promised_start - EPOCH for each in reserved if each.promised_start}
+
+
+def busy():
+    """Both nodes are full; the pod on the first ends after 1110 seconds, that on the second after 2110."""
+    return World(waiting(), running("r1", seconds=1000), running("r2", node_name="n2", seconds=2000))
+
+
+def test_the_job_is_promised_its_start_and_told():
+    world = busy()
+    world.passes(101)
+    assert starts_by(world) == {"big": 1110}
+    told = ("big", "StartPromised", "its reserved nodes have room by 2027-01-15T08:18:30Z at the latest")
+    assert told in world.api.events
+    world.passes(50)
+    assert len(world.told) == 2
+
+
+def test_the_next_leader_keeps_the_promise():
+    world = busy()
+    world.passes(101)
+    see(world.store, running("late", seconds=5000, start="2027-01-15T08:05:00Z"))
+    before = starts_by(world)
+    world.take_lead()
+    world.passes(1)
+    assert starts_by(world) == before
+
+
+def test_a_promise_that_cannot_be_recorded_is_not_given():
+    world = busy()
+    world.api.failing_notes = True
+    world.passes(101)
+    assert (starts_by(world), world.told) == ({}, [("big", "NodesReserved")])
+    world.api.failing_notes = False
+    world.passes(1)
+    assert starts_by(world) == {"big": 1110}
+
+
+def test_who_would_be_late_is_evicted_once_and_in_time():
+    world = World(waiting(), running("r1", cpu="2", seconds=1000), running("r2", node_name="n2", seconds=9000))
+    world.passes(101)
+    see(world.store, running("late", cpu="1", seconds=3000, start="2027-01-15T08:05:00Z"))
+    world.passes(1110 - 10 - 5 - 101 - 1)
+    assert "a/late" in world.store.cluster.pods
+    world.passes(1)
+    assert "a/late" not in world.store.cluster.pods
+    assert world.told.count(("late", "PromisedStart")) == 1
+    assert starts_by(world) == {"big": 1110}
+
+
+def test_a_promise_that_is_moved_says_why():
+    world = World(waiting(), running("r1", seconds=1000), running("r2", node_name="n2", seconds=2000))
+    world.passes(101)
+    see(world.store, node("n1", **(SIZE | {"cpu": "2"})))
+    world.passes(1)
+    [(name, message)] = [(name, text) for name, reason, text in world.api.events if reason == "PromiseMoved"]
+    assert name == "big"
+    assert message.endswith("was reserved instead of another one")
+
+
+def test_rest_shows_the_promise():
+    world = busy()
+    world.passes(101)
+    [shown] = client_of(world.store).get("/api/v1/reservations").json()["items"]
+    assert (shown["promisedStart"], shown["moved"]) == ("2027-01-15T08:18:30Z", "")

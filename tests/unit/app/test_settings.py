@@ -56,6 +56,7 @@ VALUES = {
     "reserve.max_duration": (1.0, 2.0, 3.0),
     "reserve.evict": (True, False, True),
     "reserve.whole_nodes": (True, False, True),
+    "reserve.backfill_margin": (60, 30, 60),
     "prioritize.borrowers_apart": (1, 2, 3),
     "preemption.pdb": ("respect", "best-effort", "respect"),
     "crds.missing": ("release", "refuse", "release"),

@@ -1,0 +1,279 @@
+"""Which nodes are kept from a pod because they are reserved for jobs that starve.
+
+Most pods that ask have nothing to do with these jobs. For them the sums of what is reserved stand in arrays, so that
+the answer takes about as long for a hundred reserved nodes as for one.
+
+Reserve action (Node resource reservation rule), and backfill: where the start of a job is promised, a pod that is
+surely gone before may use the node meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from policy.cluster import assumed
+from policy.nodes import fit
+from policy.objects.job import job_name
+from policy.objects.resources import add, total
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Set as AbstractSet
+
+    from numpy.typing import NDArray
+
+    from policy.cluster.cluster import Cluster
+    from policy.nodes.packing import AlikePods
+    from policy.objects.group import Key
+    from policy.objects.pod import Pod
+    from policy.objects.reservation import Reservation
+    from policy.objects.resources import Resources
+
+MOST_KINDS = 20
+"""The most kinds of granted pods that are looked at node by node. All others count as if they came to each node."""
+
+
+@dataclass(slots=True)
+class OnNode:
+    """The reservations on a node, and the sum of what they keep.
+
+    ``promised`` is the first promised start; 0 if one of them has none.
+    """
+
+    members: list[Reservation] = field(default_factory=list)
+    need: dict[str, int] = field(default_factory=dict)
+    promised: float = 0.0
+
+
+@dataclass(slots=True)
+class _Index:
+    """All reserved nodes. ``latest`` is the latest promised start of a node, ``nodes_of`` has them by job."""
+
+    version: int
+    by_node: dict[str, OnNode]
+    nodes_of: dict[Key, set[str]]
+    latest: float
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Reserved nodes as rows of the table; ``unknown`` are not in it. ``need`` by resource, in the order of rows."""
+
+    index: _Index
+    names: list[str]
+    rows: NDArray[np.intp]
+    unknown: set[str]
+    need: dict[str, NDArray[np.int64]]
+
+
+class ReservedNodes:
+    """Answers from the reservations in force. ``kept_out`` are granted pods that no reserved node was open to."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.kept_out: set[str] = set()
+        self._cluster = cluster
+        self._known = _Index(-1, {}, {}, 0.0)
+
+    def kept_from(self, pod: Pod) -> AbstractSet[str]:
+        """Returns the nodes where the pod would take of what is reserved for other jobs than its own.
+
+        A pod may come to a node that has enough, in what the pod asks for: for its request, for what others use there,
+        and for what is reserved, all together. With ``whole_nodes`` it may not. In either case it may if it is gone in
+        time (``is_gone_in_time``).
+        """
+        index = self._index()
+        if not index.by_node:
+            return frozenset()
+        job = pod.namespace, job_name(self._cluster.membership.groups, pod)
+        if job in index.nodes_of:
+            kept = self._kept_from_member(pod, job)
+        elif self._cluster.rules.whole_nodes:
+            kept = set(index.by_node)
+        else:
+            kept = self._without_room(pod, index)
+        if kept and index.latest:
+            kept = kept.difference(self._gone_in_time(pod, kept))
+        return kept
+
+    def first_start_after(self, pod: Pod) -> float:
+        """Returns the first promised start of a node before which the pod would be gone; 0 if there is none.
+
+        Pods for which it is the same are kept from the same nodes, if they are alike otherwise.
+        """
+        index = self._index()
+        gone_at = self.gone_at(pod) if index.latest else None
+        if gone_at is None or gone_at > index.latest:
+            return 0.0
+        return min(on.promised for on in index.by_node.values() if on.promised >= gone_at)
+
+    def on(self, node: str) -> OnNode | None:
+        """Returns what is reserved on a node."""
+        return self._index().by_node.get(node)
+
+    def note_answer(self, pod: Pod, kept: Mapping[str, object]) -> None:
+        """Notes from which nodes a granted pod is kept: it comes to none of these."""
+        by_node = self._index().by_node
+        if kept.keys() >= by_node.keys():
+            self.kept_out.add(pod.uid)
+        else:
+            self.kept_out.discard(pod.uid)
+        if len(self.kept_out) > 100 + 2 * len(self._cluster.grants):
+            self.kept_out = {uid for uid in self.kept_out if uid in self._cluster.grants}
+
+    def may_come(self) -> Iterator[Pod]:
+        """Yields granted pods that may come to a reserved node."""
+        return (pod for pod in self._cluster.grants.pods() if pod.uid not in self.kept_out)
+
+    def without_room_beside(
+        self, pod: Pod, kept: Mapping[str, Resources], without: Collection[str] = (), own: str = ""
+    ) -> set[str]:
+        """Returns the nodes that have no room for the pod beside what is kept there for others.
+
+        Pods that hold a grant may come before it, and count, except on its ``own`` node. Those in ``without`` do not.
+        """
+        table = self._cluster.table
+        full = {node for node, taken in kept.items() if fit.lacking_on(table, pod, node, without, taken)}
+        unsure = kept.keys() - full - {own}
+        coming = assumed.others(self._cluster.grants, table, pod) if unsure else ()
+        return full | self._taken_by_coming(pod, {node: kept[node] for node in unsure}, coming, without)
+
+    # The parts of an answer
+
+    def _index(self) -> _Index:
+        reserved = self._cluster.reservations.reserved
+        if self._known.version != reserved.version:
+            before, self._known = self._known, self._build(reserved.version)
+            if not self._known.by_node.keys() <= before.by_node.keys():
+                self.kept_out.clear()  # who was granted before was not kept from the new one
+        return self._known
+
+    def _build(self, version: int) -> _Index:
+        reservations, pods = self._cluster.reservations, self._cluster.pods
+        by_node: dict[str, OnNode] = {}
+        nodes_of: dict[Key, set[str]] = {}
+        for each in reservations.reserved:
+            if reservations.is_reserved(each):
+                on = by_node.setdefault(each.node, OnNode())
+                on.members.append(each)
+                add(on.need, pods[each.pod.uid].request)
+                nodes_of.setdefault((each.pod.namespace, each.job), set()).add(each.node)
+        for on in by_node.values():
+            on.promised = min(each.promised_start for each in on.members)
+        return _Index(version, by_node, nodes_of, max((on.promised for on in by_node.values()), default=0.0))
+
+    def _rows(self, index: _Index) -> _Rows:
+        """Returns the arrays of the index. They hold until a node comes or goes."""
+        memo: dict[Any, Any] = self._cluster.table.memo_of_nodes
+        known: _Rows | None = memo.get("reserved")
+        if known is not None and known.index is index:
+            return known
+        rows = self._cluster.table.rows
+        names = [name for name in index.by_node if name in rows]
+        resources = {resource for on in index.by_node.values() for resource in on.need}
+        need = {each: np.array([index.by_node[name].need.get(each, 0) for name in names]) for each in resources}
+        numbers = np.array([rows[name] for name in names], np.intp)
+        known = memo["reserved"] = _Rows(index, names, numbers, index.by_node.keys() - rows.keys(), need)
+        return known
+
+    def _without_room(self, pod: Pod, index: _Index) -> set[str]:
+        """Returns the nodes without room for a pod of another job beside what is reserved."""
+        table, there = self._cluster.table, self._rows(index)
+        lacks = np.zeros(len(there.names), np.bool_)
+        for resource, amount in fit.need(table, pod):
+            column = table.columns.get(resource)
+            if column is None:
+                return set(index.by_node)
+            left = table.allocatable[there.rows, column] - table.used[there.rows, column]
+            reserved = there.need.get(resource)
+            lacks |= (left if reserved is None else left - reserved) < amount
+        full = {there.names[row] for row in np.flatnonzero(lacks)} | there.unknown
+        if table.expected or table.placed(pod.uid):  # some of those on a node may not count against this pod
+            sites = (table.placed(uid) for uid in fit.overlooked(table, pod))
+            unsure = {placed.site.name for placed in sites if placed is not None} & full
+            for node in unsure:
+                if not fit.lacking_on(table, pod, node, (), index.by_node[node].need):
+                    full.discard(node)
+        beside = {node: on.need for node, on in index.by_node.items() if node not in full}
+        if beside and (coming := [each for each in self.may_come() if each.uid != pod.uid]):
+            full |= self._taken_by_coming(pod, beside, assumed.alike(coming, table), ())
+        return full
+
+    def _kept_from_member(self, pod: Pod, job: Key) -> set[str]:
+        """Returns the nodes without room for a pod of a job that has reserved nodes, beside what others have reserved.
+
+        On its own node it comes before those for whom the node was reserved later.
+        """
+        cluster, own = self._cluster, self._cluster.reservations.reserved.of_pod(pod.uid)
+        kept: dict[str, dict[str, int]] = {}
+        for name, on in self._index().by_node.items():
+            for each in on.members:
+                behind = own is not None and own.node == name and is_behind(each, own)
+                if (each.pod.namespace, each.job) != job and not behind:
+                    add(kept.setdefault(name, {}), cluster.pods[each.pod.uid].request)
+        return set(kept) if cluster.rules.whole_nodes else self.without_room_beside(pod, kept)
+
+    def _taken_by_coming(
+        self, pod: Pod, kept: Mapping[str, Resources], coming: Collection[AlikePods], without: Collection[str]
+    ) -> set[str]:
+        """Returns the nodes that granted pods may fill, so that there is no room for the pod beside what is kept."""
+        table, full = self._cluster.table, set[str]()
+        kinds = sorted(coming, key=lambda each: -each[1])
+        rest = total(
+            {name: number * amount for name, amount in other.request.items()} for other, number in kinds[MOST_KINDS:]
+        )
+        for node, reserved in kept.items():
+            taken = total((reserved, rest, assumed.at_most_on(table, node, kinds[:MOST_KINDS], pod)))
+            if taken and fit.lacking_on(table, pod, node, without, taken):
+                full.add(node)
+        return full
+
+    # Backfill
+
+    def _gone_in_time(self, pod: Pod, kept: AbstractSet[str]) -> AbstractSet[str]:
+        """Returns those of these nodes where the pod is surely gone before the promised start."""
+        gone_at = self.gone_at(pod)
+        index = self._index()
+        if gone_at is None or gone_at > index.latest:
+            return frozenset()
+        return {
+            node
+            for node in kept
+            if gone_at <= index.by_node[node].promised and not self._could_start_now(index, index.by_node[node])
+        }
+
+    def gone_at(self, pod: Pod) -> float | None:
+        """Returns when a pod that starts now is surely gone, with the margin, in seconds since the epoch; or None.
+
+        Only an enforced run time counts. A Job's deadline may be raised by its user: then the pod has to be evicted in
+        time, so it counts only if that is allowed.
+        """
+        cluster = self._cluster
+        now = cluster.protection.now
+        end = cluster.run_times.ends_at(pod, now, enforced=True) if now else None
+        if end is None or not (pod.deadline > 0 or pod.preemptible):
+            return None
+        return end + pod.grace + cluster.rules.backfill_margin
+
+    def _could_start_now(self, index: _Index, on: OnNode) -> bool:
+        """Whether one of the jobs of a node has room on all of its nodes: then it starts, and nobody comes before."""
+        jobs = {(each.pod.namespace, each.job) for each in on.members}
+        return any(all(self._has_room(index, node) for node in index.nodes_of[job]) for job in jobs)
+
+    def _has_room(self, index: _Index, node: str) -> bool:
+        site = self._cluster.table.site(node)
+        if site is None or site.node is None:
+            return False
+        allocatable, used = site.node.allocatable, site.used
+        return all(
+            allocatable.get(resource, 0) - used.get(resource, 0) >= amount
+            for resource, amount in index.by_node[node].need.items()
+            if amount
+        )
+
+
+def is_behind(each: Reservation, other: Reservation) -> bool:
+    """Whether a node was reserved for the first of these after the second."""
+    return (each.since, each.name) > (other.since, other.name)

@@ -1,0 +1,239 @@
+"""When a job for which nodes are reserved starts at the latest, and what keeps that promise.
+
+The last of its nodes has room by then, as each pod that has to end there has an enforced end. Pods that are let in
+afterwards take nothing of that room, or are gone before (policy.cluster.reserved_nodes). So the promise moves earlier
+by what ends early, and later only by what nobody let in: a node that is lost or shrinks, a pod that may go anywhere.
+Pods that were let in and run longer after all have to go in time.
+
+Times are in seconds since the epoch.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from math import ceil, inf
+
+from policy.cluster.cluster import Cluster
+from policy.cluster.reserved_nodes import is_behind
+from policy.nodes import fit
+from policy.objects.pod import Pod
+from policy.objects.reservation import Reservation
+from policy.objects.resources import Resources, add
+from policy.quota.exempt_from_eviction import SYSTEM_OWNERS, exempt_from_eviction
+from policy.stepwise import Steps
+
+OVERDUE = 10.0
+"""Seconds after its end at which a pod that is still there is not expected to end by itself any more."""
+LEAD = 5.0
+"""Seconds, beside its grace period, before the promised start at which a pod that would be late is evicted."""
+PATIENCE = 30.0
+"""Seconds after the promised start for which pods that are going are waited for. Then the promise is moved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """When the last node has room. ``due``: by reservation, who has to be gone by then."""
+
+    at: float
+    due: Mapping[str, tuple[str, ...]]
+
+
+NO_PROMISE = Promise(0.0, {})
+
+
+@dataclass(frozen=True, slots=True)
+class PromiseDecision:
+    """The promise that a job has from now on. ``late``: who would be late for it, and has to go in time.
+
+    ``moved``: why it is later than before, or there is none any more; empty if that is not so.
+    """
+
+    promise: Promise
+    late: tuple[Pod, ...] = ()
+    moved: str = ""
+
+
+@dataclass(slots=True)
+class _OnNode:
+    """A node: the amounts that are to be free there, and all that takes room, with when it is gone (inf: never)."""
+
+    reservation: Reservation
+    need: dict[str, int]
+    there: list[tuple[float, Pod]]
+    coming: list[tuple[float, Resources]] = field(default_factory=list)
+
+
+def decide_steps(cluster: Cluster, own: list[Reservation], start: float, now: float) -> Steps[PromiseDecision]:
+    """Decides about the promise of a job with these reservations, to which ``start`` was promised before (0: none)."""
+    due, late, broken = dict[str, tuple[str, ...]](), tuple[Pod, ...](), ""
+    if start:
+        due, late, broken = yield from _standing_steps(cluster, own, start, now)
+    if late and not broken:
+        return PromiseDecision(Promise(start, due), late)
+    found = yield from _promise_steps(cluster, own, now)
+    if not start and found is not None and found.at <= ceil(now):
+        found = None  # it has room already, and starts
+    if broken or not start:
+        return PromiseDecision(found or NO_PROMISE, (), broken)
+    return PromiseDecision(Promise(start if found is None else min(start, found.at), due))
+
+
+def noted(reservation: Reservation, decision: PromiseDecision, now: float) -> Reservation:
+    """Returns a reservation with its promise."""
+    promise = decision.promise
+    since = reservation.promised_at or float(int(now))
+    return replace(
+        reservation,
+        promised_start=promise.at,
+        promised_at=since if promise.at else 0.0,
+        due=promise.due.get(reservation.name, ()),
+        moved=decision.moved or reservation.moved,
+    )
+
+
+def _promise_steps(cluster: Cluster, own: list[Reservation], now: float) -> Steps[Promise | None]:
+    """Returns the promise that can be given to a job with these reservations; None if some end is not enforced."""
+    at, nodes = now, list[_OnNode]()
+    for reservation in own:
+        yield
+        node = _on_node(cluster, own, reservation, now, cluster.rules.backfill_margin)
+        node.coming = list(_coming(cluster, reservation.node, now))
+        has_room = _has_room_at(cluster, node)
+        if has_room == inf:
+            return None
+        at = max(at, has_room)
+        nodes.append(node)
+    at = float(ceil(at))
+    return Promise(at, {each.reservation.name: tuple(sorted(_gone_by(each, at))) for each in nodes})
+
+
+def _standing_steps(
+    cluster: Cluster, own: list[Reservation], start: float, now: float
+) -> Steps[tuple[dict[str, tuple[str, ...]], tuple[Pod, ...], str]]:
+    """Returns who has to be gone by the promised start, who of them would be late, and what breaks the promise."""
+    due, late = dict[str, tuple[str, ...]](), list[Pod]()
+    for reservation in own:
+        yield
+        node = _on_node(cluster, own, reservation, now)
+        since = reservation.promised_at or inf
+        came = {pod.uid for end, pod in node.there if end < inf and (pod.started or now) > since}
+        known = set(reservation.due) & {pod.uid for _, pod in node.there}
+        known |= _gone_by(node, start) & came if reservation.promised_at else _gone_by(node, start)
+        staying = [pod for end, pod in node.there if end > max(now, start)]
+        gone = _in_the_way(cluster, node, staying, known | came)
+        due[reservation.name] = tuple(sorted(known | {pod.uid for pod in gone or ()}))
+        if gone is None:
+            return due, (), _why_moved(cluster, reservation, staying)
+        if gone and now > start + PATIENCE:
+            return due, (), f"pods on node {reservation.node} have not ended in time"
+        late += gone
+    return due, tuple(late), ""
+
+
+def _in_the_way(cluster: Cluster, node: _OnNode, staying: list[Pod], listed: set[str]) -> list[Pod] | None:
+    """Returns who of those that stay has to go for the promise, the last to come first; None if that is not enough.
+
+    Only who is ``listed`` may have to: those whose end the promise relies on, and those that came after it was given.
+    """
+    gone: list[Pod] = []
+    may_go = [pod for pod in staying if pod.uid in listed and _may_be_evicted(cluster, pod)]
+    for pod in sorted(may_go, key=lambda each: (-(each.started or inf), each.uid)):
+        if not _lacks(cluster, node, (each.request for each in staying if each not in gone)):
+            return gone
+        gone.append(pod)
+    return None if _lacks(cluster, node, (each.request for each in staying if each not in gone)) else gone
+
+
+def _may_be_evicted(cluster: Cluster, pod: Pod) -> bool:
+    return pod.terminating or not exempt_from_eviction(cluster.ledger, pod)
+
+
+def goes_at(pod: Pod, promised_start: float) -> float:
+    """Returns when a pod that would be late has to be evicted, so that it is gone by the promised start."""
+    return promised_start - pod.grace - LEAD
+
+
+def _why_moved(cluster: Cluster, reservation: Reservation, staying: list[Pod]) -> str:
+    """Says what moves a promise later."""
+    node = cluster.table.node(reservation.node)
+    if node is None or not node.ready:
+        return f"node {reservation.node} was lost"
+    if not reservation.promised_at:
+        return f"node {reservation.node} was reserved instead of another one"
+    others = [pod for pod in staying if pod.owner in SYSTEM_OWNERS or cluster.is_exempt(pod)]
+    if any((pod.started or inf) > reservation.promised_at for pod in others):
+        return f"pods that may not be refused have come to node {reservation.node}"
+    return f"node {reservation.node} has changed, or what stands there"
+
+
+def _on_node(
+    cluster: Cluster, own: list[Reservation], reservation: Reservation, now: float, starts_within: float = 0.0
+) -> _OnNode:
+    """Returns who is on a node, and what is to be free for this job and for all whom it was reserved for before."""
+    name, need = reservation.node, dict[str, int]()
+    last = max((each for each in own if each.node == name), key=lambda each: (each.since, each.name))
+    on = cluster.reservations.nodes.on(name)
+    for each in on.members if on is not None else ():
+        if not is_behind(each, last):
+            add(need, cluster.pods[each.pod.uid].request)
+    return _OnNode(
+        reservation, need, [(_gone_at(cluster, pod, now, starts_within), pod) for pod in _standing_on(cluster, name)]
+    )
+
+
+def _standing_on(cluster: Cluster, name: str) -> list[Pod]:
+    return [pod for pod in cluster.table.pods_on(name).values() if pod.assigned]
+
+
+def _gone_at(cluster: Cluster, pod: Pod, now: float, starts_within: float = 0.0) -> float:
+    """Returns when a pod is gone at the latest; inf if nothing enforces it, or if it should be gone by now.
+
+    ``starts_within``: seconds that a pod that has not started yet may still take until it does.
+    """
+    if pod.terminating:
+        end = pod.deletion_time or now + pod.grace
+    else:
+        deadline = cluster.run_times.ends_at(pod, now, enforced=True)
+        if deadline is None:
+            return inf
+        end = deadline + pod.grace + (0.0 if pod.started else starts_within)
+    return max(now, end) if now <= end + OVERDUE else inf
+
+
+def _coming(cluster: Cluster, name: str, now: float) -> Iterator[tuple[float, Resources]]:
+    """Yields granted and expected pods that may come to a node: when they are gone, and what they take."""
+    expected = {pod.uid: pod for pod in cluster.table.pods_on(name).values() if not pod.assigned}
+    on = cluster.reservations.nodes.on(name)
+    own = {each.pod.uid for each in on.members} if on is not None else set()
+    granted = {pod.uid: pod for pod in cluster.reservations.nodes.may_come()}
+    for pod in (granted | expected).values():
+        if pod.uid not in own and (pod.uid in expected or fit.fits_if_empty_on(cluster.table, pod, name)):
+            yield _gone_at(cluster, pod, now, cluster.rules.backfill_margin), pod.request
+
+
+def _has_room_at(cluster: Cluster, node: _OnNode) -> float:
+    """Returns when a node has room for all that is kept there: as soon as enough of those on it are gone."""
+    everybody = [*((end, pod.request) for end, pod in node.there), *node.coming]
+    for at in sorted({0.0, *(end for end, _ in everybody)}):
+        if at == inf:
+            break
+        if not _lacks(cluster, node, (request for end, request in everybody if end > at)):
+            return at
+    return inf
+
+
+def _lacks(cluster: Cluster, node: _OnNode, staying: Iterable[Resources]) -> bool:
+    """Whether a node has too little room for what is kept there beside those who stay."""
+    known = cluster.table.node(node.reservation.node)
+    if known is None or not known.ready:
+        return True
+    used: dict[str, int] = {}
+    for request in staying:
+        add(used, request)
+    return any(
+        amount and known.allocatable.get(resource, 0) - used.get(resource, 0) < amount
+        for resource, amount in node.need.items()
+    )
+
+
+def _gone_by(node: _OnNode, at: float) -> set[str]:
+    return {pod.uid for end, pod in node.there if end <= at}

@@ -1,0 +1,229 @@
+"""Backfill: short pods use reserved nodes meanwhile, and the promised start of the job is kept.
+
+The example in numbers: one node of 8 cores; ``r1`` has 4 and ends after 60 minutes, ``r2`` has 2 and ends after 30;
+``big`` wants all 8, starves, and is promised its start in 60 minutes.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from policy.objects.batch_job import BatchJob
+from policy.objects.pod import JobMember
+from policy.reserve import promises
+from policy.stepwise import at_once
+from tests.unit.given_jobs import NOW, gang, reserve_all, seen, sized, sized_pod, waiting
+
+MINUTE = 60
+SIZE = {"cpu": 8, "memory": 64 * 2**30, "pods": 100}
+
+
+def running(name, cpu, minutes, node="n1", **rest):
+    """A pod that runs since NOW, and that the kubelet ends after so many minutes; without minutes nobody does."""
+    return sized_pod(name, cpu, node=node, started=NOW, grace=0, deadline=minutes * MINUTE, **rest)
+
+
+def short(name="s", cpu=2, minutes=0.0, **rest):
+    return sized_pod(name, cpu, **{"grace": 0, "deadline": round(minutes * MINUTE)} | rest)
+
+
+R1, R2 = running("r1", 4, 60), running("r2", 2, 30)
+
+
+def world(*objects):
+    cluster = seen(*objects)
+    cluster.protection.pass_time(NOW)
+    reserve_all(cluster)
+    promise(cluster)
+    return cluster
+
+
+def example(*more):
+    return world(sized(size=SIZE), R1, R2, waiting(cpu=8), *more)
+
+
+def decision(cluster, at=0.0):
+    own = list(cluster.reservations.reserved)
+    before = max(each.promised_start for each in own)
+    return at_once(promises.decide_steps(cluster, own, before, NOW + at * MINUTE))
+
+
+def promise(cluster, at=0.0):
+    """Does what the controller does, and returns what it has decided."""
+    decided = decision(cluster, at)
+    for each in list(cluster.reservations.reserved):
+        cluster.upsert_reservation(promises.noted(each, decided, NOW + at * MINUTE))
+    return decided
+
+
+def promised(cluster):
+    """The promised start in minutes, or None."""
+    [start] = {each.promised_start for each in cluster.reservations.reserved}
+    return (start - NOW) / MINUTE if start else None
+
+
+def passes(cluster, minutes, *gone):
+    cluster.protection.pass_time(NOW + minutes * MINUTE)
+    for uid in gone:
+        cluster.delete_pod(uid)
+
+
+def refused(cluster, pod):
+    answer = cluster.filter(pod, 0, lambda: ["n1"]).refused
+    return answer and answer.rule
+
+
+def starts(cluster, pod, minutes, node="n1"):
+    cluster.upsert_pod(replace(pod, node=node, started=NOW + minutes * MINUTE), now=0)
+
+
+def test_the_start_is_promised_for_when_the_last_pod_has_ended():
+    assert promised(example()) == 60
+
+
+def test_without_an_enforced_end_of_one_pod_that_has_to_end_nothing_is_promised():
+    cluster = world(sized(size=SIZE), running("r1", 4, 0), R2, waiting(cpu=8))
+    assert promised(cluster) is None
+    assert refused(cluster, short(minutes=1)) == "node-reserved"
+
+
+def test_a_pod_that_need_not_end_needs_no_end():
+    cluster = world(sized(size=SIZE), running("r1", 4, 0), R2, running("r3", 2, 20), waiting(cpu=4))
+    assert promised(cluster) == 30
+
+
+def test_the_grace_period_comes_on_top():
+    assert promised(world(sized(size=SIZE), replace(R1, grace=45), R2, waiting(cpu=8))) == 60.75
+
+
+@pytest.mark.parametrize(
+    ("pod", "at", "rule"),
+    [
+        (short("s1", 2, 50), 0, None),
+        (short("s2", 2, 28), 31, None),
+        (short("s2", 2, 28.5), 31, None),
+        (short("s3", 2, 29 + 40 / 60), 31, "node-reserved"),
+        (short("s4", 2), 31, "node-reserved"),
+        (short("said", 2, run_time=60), 31, "node-reserved"),
+        (short("slow to end", 2, 28, grace=31), 31, "node-reserved"),
+    ],
+    ids=lambda value: value.name if hasattr(value, "name") else None,
+)
+def test_only_who_is_surely_gone_before_may_start_there(pod, at, rule):
+    cluster = example()
+    passes(cluster, at)
+    assert refused(cluster, pod) == rule
+
+
+def test_the_promise_moves_earlier_by_what_ends_early():
+    cluster = example()
+    starts(cluster, short("s1", 2, 50), 0)
+    passes(cluster, 31, "r2")
+    starts(cluster, short("s2", 2, 28), 31)
+    assert promise(cluster, 31).moved == ""
+    assert promised(cluster) == 60
+    passes(cluster, 40, "r1")
+    promise(cluster, 40)
+    assert promised(cluster) == 59
+
+
+def test_nobody_comes_before_the_job_once_there_is_room_for_it():
+    cluster = example()
+    passes(cluster, 10, "r1", "r2")
+    assert refused(cluster, short(minutes=1)) == "node-reserved"
+
+
+def test_a_gang_waits_for_the_last_of_its_nodes_and_the_others_are_used_meanwhile():
+    pods = [running("r1", 3, 10, "n1"), running("r2", 3, 20, "n2")]
+    cluster = world(sized("n1"), sized("n2"), *pods, *gang("w1", "w2"))
+    assert promised(cluster) == 20
+    passes(cluster, 11, "r1")
+    assert refused(cluster, short("fits", 3, 8)) is None
+    assert refused(cluster, short("too long", 3, 9)) == "node-reserved"
+
+
+def test_a_run_time_that_a_job_enforces_counts_as_it_is_now():
+    pod = replace(R1, deadline=0, job=JobMember("j", "j"))
+    cluster = seen(sized(size=SIZE), R2, waiting(cpu=8))
+    cluster.batch_jobs.upsert(BatchJob("a", "j", "j", ours=True, deadline=3600, started=NOW))
+    cluster.upsert_pod(pod, now=0)
+    cluster.protection.pass_time(NOW)
+    reserve_all(cluster)
+    promise(cluster)
+    assert promised(cluster) == 60
+    cluster.batch_jobs.upsert(BatchJob("a", "j", "j", ours=True, deadline=36_000, started=NOW))
+    decided = promise(cluster, 1)
+    assert (promised(cluster), [each.name for each in decided.late], decided.moved) == (60, ["r1"], "")
+    assert promises.goes_at(pod, NOW + 3600) == NOW + 3600 - promises.LEAD
+
+
+def test_who_was_let_in_late_has_to_go_in_time():
+    cluster = example()
+    starts(cluster, short("s1", 2, 50), 15)
+    decided = promise(cluster, 16)
+    assert ([each.name for each in decided.late], promised(cluster)) == (["s1"], 60)
+
+
+def test_who_is_within_the_room_beside_never_has_to_go():
+    cluster = world(sized(size=SIZE), running("r1", 4, 60), waiting(cpu=6))
+    starts(cluster, short("beside", 2), 1)
+    starts(cluster, short("late", 2, 500), 2)
+    assert [each.name for each in promise(cluster, 3).late] == ["late"]
+
+
+def test_who_came_before_the_promise_and_need_not_end_never_has_to_go():
+    cluster = world(sized(size=SIZE), running("r1", 4, 60), running("long", 2, 500), waiting(cpu=6))
+    cluster.upsert_node(sized(size=SIZE | {"cpu": 7}))
+    decided = promise(cluster, 1)
+    assert (decided.late, decided.moved) == ((), "node n1 has changed, or what stands there")
+    assert promised(cluster) == 500
+
+
+def test_a_pod_that_may_not_be_refused_moves_the_promise_and_the_reason_is_kept():
+    cluster = world(sized(size=SIZE), running("r1", 4, 60), waiting(cpu=8))
+    starts(cluster, short("d", 1, owner="DaemonSet"), 1)
+    decided = promise(cluster, 2)
+    [kept] = cluster.reservations.reserved
+    assert decided.moved == kept.moved == "pods that may not be refused have come to node n1"
+    assert promised(cluster) is None
+
+
+def test_a_lost_node_moves_the_promise():
+    cluster = example()
+    cluster.upsert_node(sized(size=SIZE, ready=False))
+    assert promise(cluster, 1).moved == "node n1 was lost"
+
+
+def test_a_pod_that_ignores_its_end_goes_and_the_promise_moves_only_if_it_stays():
+    cluster = example()
+    passes(cluster, 60.3, "r2")
+    assert [each.name for each in promise(cluster, 60.3).late] == ["r1"]
+    assert promised(cluster) == 60
+    assert promise(cluster, 60.6).moved == "pods on node n1 have not ended in time"
+
+
+def test_pods_that_were_let_in_before_the_node_was_reserved_count():
+    cluster = seen(sized(size=SIZE), R1, waiting(cpu=8))
+    cluster.protection.pass_time(NOW)
+    late = short("late", 2, 100)
+    assert cluster.filter(late, 0, lambda: ["n1"]).refused is None
+    reserve_all(cluster)
+    promise(cluster)
+    assert promised(cluster) == 100.5  # it may take as long as the margin to start
+
+
+def test_pods_that_were_kept_from_the_node_do_not_count():
+    cluster = world(sized("n1", size=SIZE), sized("n2", 2), R1, waiting(cpu=8))
+    endless = short("endless", 2)
+    assert cluster.filter(endless, 0, lambda: ["n1", "n2"]).failed.keys() == {"n1"}
+    promise(cluster, 1)
+    assert promised(cluster) == 60
+
+
+def test_the_job_comes_before_another_for_which_its_node_was_reserved_later():
+    first, second = waiting("first", 4), waiting("second", 4, age=7100)
+    cluster = world(sized(size=SIZE), sized("n2", 2), R1, running("r2", 4, 30), first, second)
+    assert len(cluster.reservations.reserved) == 2
+    passes(cluster, 31, "r2")
+    assert refused(cluster, first) is None
+    assert refused(cluster, second) == "node-reserved"
