@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.cases.runner import CaseFailed, run
 from tests.cases.serving import DidNotStart
+from tests.reading import documents
 
 HERE = Path(__file__).parent
 
@@ -18,7 +18,8 @@ NOT_YET: dict[str, str] = {}  # each is expected to fail, and fails the run as s
 
 
 def cases_in(directory: Path) -> list[dict[str, Any]]:
-    return [case for file in sorted(directory.glob("*.yaml")) for case in yaml.safe_load(file.read_text()) or []]
+    files = sorted(directory.glob("*.yaml"))
+    return [case for file in files for cases in documents(file.read_text()) for case in cases]
 
 
 def all_cases() -> list[Any]:

@@ -11,6 +11,7 @@ import httpx
 import yaml
 
 from tests.controlplane.objects import Object
+from tests.reading import documents
 
 _AT_ONCE = 16  # requests under way at the same time when many objects are created
 _WATCH_IDLE = 1.0
@@ -195,5 +196,5 @@ def path(resource: str, namespace: str | None = None, name: str | None = None) -
 def read_manifests(where: Path) -> list[Object]:
     """The objects in a YAML file, or in those of a directory (what only kustomize reads is left out)."""
     files = sorted(where.glob("*.yaml")) if where.is_dir() else [where]
-    documents = (document for file in files for document in yaml.safe_load_all(file.read_text()))
-    return [document for document in documents if document and "kustomize" not in document["apiVersion"]]
+    found = (each for file in files for each in documents(file.read_text()))
+    return [each for each in found if "kustomize" not in each["apiVersion"]]

@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from app import checks
 from app.settings import load
 from app.store.heeded import IGNORE_DISRUPTIONS, JOBS_WAIT, PARALLELISM, QUEUED
 from app.store.jobs import CRON_JOB, ENDED, JOB_CONTROLLER
 from app.store.kinds import KINDS
-from tests import job_kind_manifests
+from tests import job_kind_manifests, reading
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS = ROOT / "manifests"
@@ -29,7 +28,7 @@ def name(file: Path) -> str:
 
 
 def documents(file: Path) -> list[dict[str, Any]]:
-    return [document for document in yaml.safe_load_all(file.read_text()) if document]
+    return reading.documents(file.read_text())
 
 
 def the(kind: str, file: str, called: str | None = None) -> dict[str, Any]:
@@ -72,7 +71,7 @@ def test_every_document_is_yaml_that_names_its_kind(file):
 
 @pytest.mark.parametrize("file", KUSTOMIZATIONS, ids=name)
 def test_a_kustomization_lists_only_what_exists(file):
-    kustomization = yaml.safe_load(file.read_text())
+    kustomization = reading.document(file.read_text())
     for resource in kustomization.get("resources", []):
         path = file.parent / resource
         assert path.is_file() or (path / "kustomization.yaml").is_file(), resource
@@ -83,7 +82,7 @@ def test_a_kustomization_lists_only_what_exists(file):
 
 @pytest.mark.parametrize("file", KUSTOMIZATIONS, ids=name)
 def test_a_kustomization_leaves_out_no_file_beside_it(file):
-    kustomization = yaml.safe_load(file.read_text())
+    kustomization = reading.document(file.read_text())
     listed = set(kustomization.get("resources", []))
     listed |= {source for generator in kustomization.get("configMapGenerator", []) for source in generator["files"]}
     for_nodes = {"kube-scheduler-config.yaml", "static-pod.yaml"}  # these go onto disks, not to the API server
@@ -283,7 +282,7 @@ def test_the_scheduler_reads_the_configuration_that_is_mounted():
     scheduler = containers(pod)["kube-scheduler"]
     [mount] = scheduler["volumeMounts"]
     [volume] = pod["volumes"]
-    [generator] = yaml.safe_load((MANIFESTS / "scheduler/kustomization.yaml").read_text())["configMapGenerator"]
+    [generator] = reading.document((MANIFESTS / "scheduler/kustomization.yaml").read_text())["configMapGenerator"]
     assert flags(scheduler)["config"] == f"{mount['mountPath']}/{generator['files'][0]}"
     assert mount["name"] == volume["name"]
     assert volume["configMap"]["name"] == generator["name"]
@@ -389,7 +388,7 @@ def test_opening_gates_is_a_right_of_its_own():
 
 @pytest.mark.parametrize("file", KUSTOMIZATIONS, ids=name)
 def test_nothing_takes_in_the_right_to_open_gates_unasked(file):
-    resources = yaml.safe_load(file.read_text()).get("resources", [])
+    resources = reading.document(file.read_text()).get("resources", [])
     takes_it_in = any("gates" in resource for resource in resources)
     assert takes_it_in == (file.parent.name == "gates")
 
@@ -529,7 +528,7 @@ def test_who_views_everything_gets_no_right_over_objects():
 )
 @pytest.mark.parametrize("file", KUSTOMIZATIONS, ids=name)
 def test_nothing_takes_in_what_is_for_the_operator_to_choose(file, folder):
-    taken_in = yaml.safe_load(file.read_text()).get("resources", [])
+    taken_in = reading.document(file.read_text()).get("resources", [])
     there = (MANIFESTS / folder).resolve()
     takes_it_in = any((file.parent / each).resolve().is_relative_to(there) for each in taken_in)
     assert takes_it_in == (file.parent.name == there.name)

@@ -2,16 +2,18 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from functools import cache
+from typing import Any, Literal
 
 import httpx
 import msgspec
 import yaml
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 
 from app.actuators.protocol import Actuator
 from app.actuators.recording import RecordingActuator
 from app.extender.endpoints import Extender
+from app.front import Application
 from app.main import application
 from app.readiness import Readiness
 from app.settings import Settings
@@ -140,8 +142,29 @@ class Client:
 
 def client_of(store: Store, *, observe: bool = False, actuator: Actuator | None = None) -> Client:
     """A client of the real HTTP application over this store."""
+    app = own_application(store, observe=observe, actuator=actuator)
+    app.router = _routes()
+    return Client(app)
+
+
+def own_application(store: Store, *, observe: bool = False, actuator: Actuator | None = None) -> Application:
+    """The real HTTP application over this store. A test may add routes to it."""
     extender = Extender(store, actuator or RecordingActuator(store), observe=observe)
-    return Client(application(Readiness(store), extender, Settings(mode="observe" if observe else "enforce")))
+    return application(Readiness(store), extender, _settings("observe" if observe else "enforce"))
+
+
+@cache
+def _settings(mode: Literal["enforce", "observe"]) -> Settings:
+    return Settings(mode=mode)
+
+
+@cache
+def _routes() -> APIRouter:
+    """The routes of every application: they find its store in the request. To work them out takes longer than a test.
+
+    tests/worlds, tests/wire and whatever starts a Quotaward have those that their own application has made.
+    """
+    return own_application(empty_store()).router
 
 
 def kubeconfig(server: str, token: str = "", **cluster: str) -> str:

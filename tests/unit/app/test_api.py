@@ -8,7 +8,19 @@ from fastapi.openapi.models import OpenAPI
 
 from app.main import probe_application
 from app.readiness import Readiness
-from tests.unit.app.given import Client, Clock, client_of, complete, empty_store, node, pod, quota, see, store_with
+from tests.unit.app.given import (
+    Client,
+    Clock,
+    client_of,
+    complete,
+    empty_store,
+    node,
+    own_application,
+    pod,
+    quota,
+    see,
+    store_with,
+)
 
 PROBLEM = "application/problem+json"
 
@@ -250,7 +262,7 @@ def test_a_wrong_method_is_answered_with_those_that_are_allowed():
 
 
 def test_an_argument_that_cannot_be_used_is_named():
-    client = client_of(store_with())
+    client = Client(own_application(store_with()))
 
     async def numbered(limit: int) -> dict[str, int]:
         return {"limit": limit}
@@ -263,7 +275,7 @@ def test_an_argument_that_cannot_be_used_is_named():
 
 
 def test_an_error_of_our_own_is_a_problem_document_that_tells_nothing():
-    client = client_of(store_with())
+    client = Client(own_application(store_with()))
 
     async def broken() -> None:
         raise RuntimeError("secret")

@@ -9,6 +9,7 @@ import yaml
 
 from app.job_kinds import BUILT_IN, EACH, SHIPPED, Row
 from app.settings import InvalidSettings, load
+from tests.reading import document
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 ROW: dict[str, Any] = {
@@ -28,7 +29,7 @@ ROW: dict[str, Any] = {
 
 def schema_of(row: Row) -> dict[str, Any]:
     """The schema of the version that a row names."""
-    definition = yaml.safe_load((SCHEMAS / f"{row.plural}.yaml").read_text())
+    definition = document((SCHEMAS / f"{row.plural}.yaml").read_text())
     assert definition["metadata"]["name"] == f"{row.plural}.{row.group}"
     assert definition["spec"]["names"]["kind"] == row.kind
     [version] = definition["spec"]["versions"]
@@ -65,9 +66,7 @@ def test_the_conditions_of_a_built_in_row_are_where_they_are_read(row):
 
 def test_kinds_without_a_row_lack_what_it_would_name():
     lacking = {
-        found["kind"]: found["spec"]
-        for file in SCHEMAS.glob("without-row.*")
-        for found in [yaml.safe_load(file.open())]
+        found["kind"]: found["spec"] for file in SCHEMAS.glob("without-row.*") for found in [document(file.read_text())]
     }
     assert "suspend" not in lacking["LeaderWorkerSet"]
     assert "template" not in lacking["TrainJob"], "its templates are in another object, its runtime"
