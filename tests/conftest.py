@@ -15,7 +15,7 @@ from tests.controlplane.quotaward import install_definitions
 from tests.missing import missing
 
 _built = pytest.StashKey[CannotBuild | None]()
-_ORDER = ("chaos", "hostile", "e2e", "browser", "cases", "access", "store", "wire")
+_ORDER = ("chaos", "hostile", "e2e", "browser", "cases", "access", "store", "wire", "fuzz")
 """The kinds of tests of which a file may take long, the longest first."""
 _END_OF_LOG = 3000  # bytes of each log that a failure shows
 _YOUNG = 10_000  # new objects after which the garbage collector looks at them; Hypothesis counts each look
@@ -30,10 +30,11 @@ def pytest_configure() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest, so that nobody works alone at the end, where several processes share the work."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
 
-    def rank(item: pytest.Item) -> int:
+    def rank(item: pytest.Item) -> tuple[int, bool]:
         kind = item.path.relative_to(Path(__file__).parent).parts[0]
-        return _ORDER.index(kind) if kind in _ORDER else len(_ORDER)
+        return _ORDER.index(kind) if kind in _ORDER else len(_ORDER), item.path not in slow
 
     items.sort(key=rank)
 

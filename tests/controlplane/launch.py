@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -19,6 +20,7 @@ QUOTAWARD = Path(sys.executable).parent / "quotaward"
 _fork = multiprocessing.get_context("forkserver")
 _fork.set_forkserver_preload([__name__, "tests.controlplane.preloaded"])
 _forks = False
+_LONGEST = 180  # seconds that a command may take
 
 # Run by a fresh interpreter, which then becomes the program itself: so that the kernel kills it when we die,
 # however we die. (A preexec_fn would do, but is not safe where threads run.)
@@ -36,9 +38,10 @@ os.execv(sys.argv[2], sys.argv[2:])
 class Forked:
     """A Quotaward that runs in a fork; it is used as a subprocess.Popen is."""
 
-    def __init__(self, command: Sequence[str], log: Path, env: Mapping[str, str]):
+    def __init__(self, command: Sequence[str], log: Path, env: Mapping[str, str], errors: Path | None = None):
         self.args = command
-        self._process = _fork.Process(target=_become, args=(list(command), log, dict(env)), daemon=True)
+        arguments = (list(command), log, errors or log, dict(env))
+        self._process = _fork.Process(target=_become, args=arguments, daemon=True)
         self._process.start()
         self.pid = self._process.pid
 
@@ -88,7 +91,16 @@ def launch(command: Sequence[str], log: Path, env: Mapping[str, str]) -> subproc
         )
 
 
-def _become(command: list[str], log: Path, env: dict[str, str]) -> None:
+def run_quotaward(*arguments: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Runs a command of Quotaward to its end, as subprocess.run does, but in a fork."""
+    with tempfile.TemporaryDirectory(prefix="quotaward-said-") as directory:
+        said, errors = Path(directory) / "stdout", Path(directory) / "stderr"
+        command = [str(QUOTAWARD), *arguments]
+        status = Forked(command, said, os.environ if env is None else env, errors).wait(_LONGEST)
+        return subprocess.CompletedProcess(command, status, said.read_text(), errors.read_text())
+
+
+def _become(command: list[str], log: Path, errors: Path, env: dict[str, str]) -> None:
     """Runs in the fork."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, 9)  # as above; whom it was forked from ends after us
@@ -96,8 +108,8 @@ def _become(command: list[str], log: Path, env: dict[str, str]) -> None:
             sys.exit("the test run is gone already")
     os.setsid()
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # one of them would keep alive whom it was forked from
-    output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    for ours, opened in ((0, os.open(os.devnull, os.O_RDONLY)), (1, output), (2, output)):
+    output, failure = (os.open(each, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644) for each in (log, errors))
+    for ours, opened in ((0, os.open(os.devnull, os.O_RDONLY)), (1, output), (2, failure)):
         os.dup2(opened, ours)
     os.environ.clear()
     os.environ.update(env)

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 
 import pytest
 import yaml
@@ -11,7 +10,7 @@ from typer.testing import CliRunner
 
 from app import cli_lists
 from app.cli import app
-from tests.controlplane.launch import QUOTAWARD
+from tests.controlplane.launch import QUOTAWARD, run_quotaward
 from tests.unit.app.forwarding import Forwarding
 from tests.unit.app.given import client_of, node, pod, queue, quota, refused, store_with
 from tests.unit.app.situations import cpus, running
@@ -133,13 +132,8 @@ def test_a_watched_list_is_shown_again_when_it_has_changed(monkeypatch):
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_there_is_completion_for_a_shell(shell):
-    done = subprocess.run(
-        [str(QUOTAWARD)],
-        env=os.environ | {"_QUOTAWARD_COMPLETE": f"source_{shell}"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = run_quotaward(env=os.environ | {"_QUOTAWARD_COMPLETE": f"source_{shell}"})
+    assert done.returncode == 0
     assert "_QUOTAWARD_COMPLETE=complete_" in done.stdout
 
 
@@ -147,10 +141,7 @@ def test_commands_and_forms_are_completed():
     words = {"quotaward wai": "waiting\n", "quotaward waiting -o js": "json\n"}
     for typed, expected in words.items():
         asked = {"_QUOTAWARD_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
-        done = subprocess.run(
-            [sys.executable, str(QUOTAWARD)], env=os.environ | asked, capture_output=True, text=True, check=False
-        )
-        assert done.stdout == expected
+        assert run_quotaward(env=os.environ | asked).stdout == expected
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from app.actuators.events import Event, Subject
 from app.actuators.kubernetes import _object_of
 from app.inert import inert, inert_document, say
 from tests.cases.serving import serving
-from tests.controlplane.launch import QUOTAWARD, launch
+from tests.controlplane.launch import QUOTAWARD, launch, run_quotaward
 from tests.unit.app.given import client_of, namespace, node, pod, queue, quota, refused, store_with
 
 TERMINAL = "\x1b]0;owned\x07\x1b]52;c;cm0=\x07\x1b[2J\x9b31m\x7f\r\n"
@@ -189,6 +189,6 @@ def test_an_event_says_it_escaped():
 
 def test_a_chart_shows_it_escaped(folder, tmp_path):
     page = tmp_path / "chart.html"
-    subprocess.run([QUOTAWARD, "simulate", folder, "--html", page, "--until", "1m"], capture_output=True, check=False)
+    run_quotaward("simulate", str(folder), "--html", str(page), "--until", "1m")
     assert "owned" in page.read_text()
     assert_harmless(page.read_text())

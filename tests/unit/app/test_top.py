@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from app.cli import app
 from tests.browser.story import everything
 from tests.cases.serving import serving
-from tests.controlplane.launch import QUOTAWARD
+from tests.controlplane.launch import QUOTAWARD, run_quotaward
 from tests.unit.app.forwarding import Forwarding
 from tests.unit.app.given import client_of, pod, queue, quota, store_with
 from tests.unit.app.test_queued_jobs import QUEUE, job, labelled
@@ -85,9 +85,8 @@ def test_queues_and_reservations_have_their_tables(server):
 
 
 def test_into_a_pipe_goes_one_frame(server):
-    done = subprocess.run(
-        [QUOTAWARD, "top", "--server", server], check=True, capture_output=True, text=True, timeout=60
-    )
+    done = run_quotaward("top", "--server", server)
+    assert done.returncode == 0
     assert "search/quota" in done.stdout
 
 
