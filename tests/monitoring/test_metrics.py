@@ -20,9 +20,10 @@ ASKED = [(rule["alert"], rule["expr"]) for rule in alerts()] + list(panels())
 @pytest.fixture(scope="module")
 def exported():
     """The metrics that a server has, each with the names of its labels as far as there are samples."""
-    from app.observability import metrics  # noqa: PLC0415 - so that nothing is counted while tests are collected
+    from app.observability import metrics, wait_times  # noqa: PLC0415 - nothing is counted while tests are collected
 
     assert metrics
+    wait_times.WAIT_TIMES.observe("q", "a", 1.0)
     store = store_with(
         node("n1"),
         quota("a", min={"cpu": 1}, max={"cpu": 2}),

@@ -201,6 +201,8 @@ def test_every_rule_can_be_evaluated_with_live_metrics(prometheus):
 
 # What nothing has happened of yet has no series.
 SILENT = {
+    "Evictions, by queue and reason",
+    "Time until admission, by queue",
     "Evictions, by reason and outcome",
     "Ended plans, and attempts without a plan",
     "Wake-ups and grants",

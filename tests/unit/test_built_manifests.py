@@ -204,6 +204,7 @@ def compared(objects: Objects) -> dict[tuple[str, str], dict[str, Any]]:
             ("--set", f"run=none,jobKinds={{{','.join(BUILT_IN)}}}"),
             ["overlays/default-scheduler", *(f"overlays/default-scheduler/jobs/kinds/{k.lower()}" for k in BUILT_IN)],
         ),
+        (("--set", "run=standalone,serviceMonitor=true"), ["overlays/standalone", "servicemonitor"]),
         (("--set", "gates=true"), ["base", "gates"]),
         (("--set", "run=standalone,gates=true"), ["overlays/standalone", "gates"]),
         (("--set", "run=none,gates=true"), ["overlays/default-scheduler", "overlays/default-scheduler/gates"]),
@@ -214,6 +215,7 @@ def compared(objects: Objects) -> dict[tuple[str, str], dict[str, Any]]:
         *("resize", "jobs that ignore disruptions"),
         *("jobs that wait", "standalone with jobs that wait", "rights to start jobs"),
         *("jobs of another kind", "standalone with all kinds", "rights to start all kinds"),
+        "standalone that Prometheus reads",
         *("gates", "standalone with gates", "rights to open gates"),
     ],
 )
@@ -316,6 +318,20 @@ def test_the_chart_refuses_values_that_mean_nothing(helm, flags):
 def test_a_switch_of_the_chart_is_off_also_as_text(helm, value):
     assert helm("--set-string", f"{value}=false") == helm()
     assert helm("--set-string", f"{value}=true") == helm("--set", f"{value}=true") != helm()
+
+
+def test_the_chart_reads_no_metrics_where_nobody_can(helm):
+    assert helm("--set-string", "serviceMonitor=false") == helm()
+    for flags in ("serviceMonitor=true", "serviceMonitor=true,run=none"):
+        with pytest.raises(AssertionError, match="serviceMonitor needs run=standalone"):
+            helm("--set", flags)
+
+
+def test_the_service_monitor_names_the_service_in_whatever_namespace(helm):
+    objects = helm("--set", "run=standalone,serviceMonitor=true", namespace="elsewhere")
+    [monitor] = [o for o in objects if o["kind"] == "ServiceMonitor"]
+    [endpoint] = monitor["spec"]["endpoints"]
+    assert endpoint["tlsConfig"]["serverName"] == "quotaward.elsewhere.svc"
 
 
 def test_numbers_of_the_chart_may_be_text(helm):

@@ -518,13 +518,38 @@ def test_asking_who_bears_a_token_is_a_right_of_its_own():
     ]
 
 
+def test_prometheus_reads_metrics_of_the_service_and_gets_no_other_right():
+    assert the("ClusterRole", "servicemonitor/quotaward-metrics.yaml")["rules"] == [
+        {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
+    ]
+    monitor = the("ServiceMonitor", "servicemonitor/servicemonitor.yaml")["spec"]
+    service = the("Service", "overlays/standalone/service.yaml")
+    assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    [endpoint] = monitor["endpoints"]
+    assert endpoint["port"] in {port["name"] for port in service["spec"]["ports"]}
+    secret = the("Secret", "servicemonitor/quotaward-metrics.yaml")
+    assert endpoint["authorization"]["credentials"]["name"] == secret["metadata"]["name"]
+    account = the("ServiceAccount", "servicemonitor/quotaward-metrics.yaml")["metadata"]["name"]
+    assert secret["metadata"]["annotations"] == {"kubernetes.io/service-account.name": account}
+
+
 def test_who_views_everything_gets_no_right_over_objects():
     for rule in the("ClusterRole", "access/quotaward-viewer.yaml")["rules"]:
         assert rule.keys() == {"nonResourceURLs", "verbs"}
 
 
 @pytest.mark.parametrize(
-    "folder", ["bind", "patience", "admission", "resize", "jobs/ignore-disruptions", "jobs/queued", "jobs/kinds/jobset"]
+    "folder",
+    [
+        "servicemonitor",
+        "bind",
+        "patience",
+        "admission",
+        "resize",
+        "jobs/ignore-disruptions",
+        "jobs/queued",
+        "jobs/kinds/jobset",
+    ],
 )
 @pytest.mark.parametrize("file", KUSTOMIZATIONS, ids=name)
 def test_nothing_takes_in_what_is_for_the_operator_to_choose(file, folder):
