@@ -414,6 +414,12 @@ def check(
     server: Annotated[
         str, typer.Option(help="URL of the Quotaward that --cluster asks.", envvar="QUOTAWARD_SERVER")
     ] = DEFAULT_SERVER,
+    ca: Annotated[
+        Path | None, typer.Option(help="CA (PEM) of that Quotaward's certificate.", envvar="QUOTAWARD_CA")
+    ] = None,
+    account: Annotated[
+        str, typer.Option("--as", metavar="ACCOUNT", help="Check the rights of this account, for --cluster.")
+    ] = "",
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 on warnings too.")] = False,  # noqa: FBT002
     convert: Annotated[  # noqa: FBT002
         bool, typer.Option("--convert", help="Print DIR's annotated trees of queues with spec.parent; check nothing.")
@@ -428,7 +434,7 @@ def check(
 
     if directory is None and scheduler_config is None and not cluster:
         _fail("nothing to check: name a folder of manifests, --scheduler-config FILE or --cluster", code=2)
-    live = _live(kubeconfig, server) if cluster else None
+    live = _live(kubeconfig, account, server, ca) if cluster else None
     report = checks.manifests(directory, live.there if live else ()) if directory else None
     findings = (report.findings if report else []) + (live.findings if live else [])
     if scheduler_config:
@@ -453,7 +459,7 @@ def _convert(directory: Path | None) -> None:
     print(hierarchy.as_yaml(found), end="")
 
 
-def _live(kubeconfig: Path | None, server: str) -> "Live":
+def _live(kubeconfig: Path | None, account: str, server: str, ca: Path | None) -> "Live":
     """Checks a live cluster, and the Quotaward at that address."""
     import asyncio  # noqa: PLC0415
 
@@ -462,10 +468,10 @@ def _live(kubeconfig: Path | None, server: str) -> "Live":
     from app.kube.client import CannotConnect  # noqa: PLC0415
 
     try:
-        found = asyncio.run(live.cluster(kubeconfig, settings_module.load([])))
+        found = asyncio.run(live.cluster(kubeconfig, settings_module.load([]), account))
     except (CannotConnect, InvalidSettings) as error:
         _fail(str(error), code=2)
-    found.findings += extender(server)
+    found.findings += extender(server, ca)
     return found
 
 

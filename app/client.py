@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -20,6 +21,8 @@ Command = Callable[..., None]
 DEFAULT_SERVER = "http://127.0.0.1:8080"
 TIMEOUT = 30.0
 """Seconds for an answer: a what-if question takes time."""
+_UNTRUSTED = re.compile(r"certificate verify failed: (.+?) \(_ssl")
+"""What OpenSSL has against a certificate, in an error of Python's."""
 
 Url = Annotated[str, typer.Option("--server", help="URL of a running Quotaward.", envvar="QUOTAWARD_SERVER")]
 Token = Annotated[
@@ -60,7 +63,7 @@ class Server:
             response = pool.request(method, url, json=body, headers=headers, timeout=TIMEOUT, retries=False)
             document = inert_document(response.json())
         except (urllib3.exceptions.HTTPError, ValueError, OSError) as error:
-            raise CannotAsk(f"{self.stranger}: {_reason(error)}") from error
+            raise CannotAsk(f"{self.stranger}: {reason_of(error)}") from error
         if response.status != HTTPStatus.OK:
             detail = document.get("detail", document) if isinstance(document, dict) else document
             where = f"{document['field']}: " if isinstance(document, dict) and document.get("field") else ""
@@ -77,7 +80,7 @@ class Server:
             response = pool.request("GET", self.url.rstrip("/") + path, headers=headers, timeout=TIMEOUT, retries=False)
             text = "\n".join(map(inert, response.data.decode().split("\n")))
         except (urllib3.exceptions.HTTPError, ValueError, OSError) as error:
-            raise CannotAsk(f"{self.stranger}: {_reason(error)}") from error
+            raise CannotAsk(f"{self.stranger}: {reason_of(error)}") from error
         if response.status != HTTPStatus.OK:
             raise CannotAsk(f"{self.url} answers {response.status} for {path}")
         return text
@@ -88,8 +91,15 @@ class Server:
         return f"{self.url} does not answer as Quotaward does"
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """Says why there is no answer; if nothing listens, also how to reach a server in a cluster."""
+    import urllib3  # noqa: PLC0415
+
+    if isinstance(error, urllib3.exceptions.TimeoutError) and not isinstance(error.__cause__, ConnectionRefusedError):
+        return "nothing has come in time"
+    if isinstance(error, urllib3.exceptions.SSLError):
+        untrusted = _UNTRUSTED.search(str(error))
+        return f"its certificate is not accepted: {untrusted[1]}" if untrusted else "it does not speak TLS as it should"
     if not isinstance(error.__cause__, ConnectionRefusedError):
         return str(error)
     tunnel = "kubectl -n quotaward-system port-forward deployment/quotaward-scheduler 8080"

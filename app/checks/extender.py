@@ -2,24 +2,25 @@
 
 import re
 import time
+from pathlib import Path
 
 from app.checks.finding import Finding, info, warning
+from app.client import reason_of
 
 TIMEOUT = 5.0
 _LAST = re.compile(r'^quotaward_extender_last_request_timestamp_seconds\{verb="filter"\} (\S+)$', re.MULTILINE)
 
 
-def extender(url: str) -> list[Finding]:
-    """Asks for readiness and metrics, both without credentials."""
+def extender(url: str, ca: Path | None = None) -> list[Finding]:
+    """Asks for readiness and metrics, both without credentials. ``ca``: a file, if the system's are not enough."""
     import urllib3  # noqa: PLC0415 - only needed here
 
     try:
-        pool = urllib3.PoolManager(timeout=TIMEOUT, retries=False)
+        pool = urllib3.PoolManager(timeout=TIMEOUT, retries=False, ca_certs=str(ca) if ca else None)
         ready = pool.request("GET", f"{url.rstrip('/')}/readyz")
         metrics = pool.request("GET", f"{url.rstrip('/')}/metrics")
     except (urllib3.exceptions.HTTPError, ValueError, OSError) as reason:
-        text = " ".join(str(reason).split("Failed to establish a new connection: ")[-1].split())
-        return [warning(f"no Quotaward answers at {url}: {text}; name another address with --server")]
+        return [warning(f"no Quotaward answers at {url}: {' '.join(reason_of(reason).split())}")]
     if ready.status != 200:  # noqa: PLR2004 - HTTP OK
         return [warning(f"the Quotaward at {url} is not ready: it answers {ready.status}: {ready.data.decode()[:200]}")]
     findings = [info(f"a Quotaward answers at {url}")]

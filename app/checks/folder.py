@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from app.checks.amounts import uncountable
+from app.checks.bounds import bound_findings
 from app.checks.documents import looks_like_manifests, of_all
 from app.checks.finding import Finding
 from app.checks.groups import group_findings
@@ -17,12 +18,8 @@ from app.store.elastic_quotas import ElasticQuotaObject
 from app.store.heeded import RUN_TIME
 from app.store.queues import QueueObject
 from policy.cluster.cluster import Cluster
-from policy.objects import resources
 from policy.objects.job import short
-from policy.objects.quantity import render
-from policy.objects.queue import ROOT, Queue
 from policy.objects.run_time import FORM, UNREADABLE
-from policy.quota import elastic_quota, queue_rules
 
 QUEUE_KEYS = {"weight", "capability", "guarantee", "reclaimable", "priority", "parent"}
 """Keys of a queue's spec that are read."""
@@ -64,7 +61,7 @@ def manifests(directory: Path, elsewhere: Collection[str] = ()) -> Report:
         manifest.kind.upsert(cluster, manifest.obj, 0.0)
     for _ in cluster.devices.renew_steps():
         pass
-    findings += _quota_warnings(cluster) + _queue_findings(cluster) + _membership_warnings(cluster)
+    findings += bound_findings(cluster)
     findings += _job_warnings(cluster) + _budget_warnings(cluster) + _run_time_warnings(cluster)
     findings += [*_name_warnings(cluster, folder.manifests, elsewhere), *group_findings(cluster, documents)]
     read = Counter(manifest.kind.name for manifest in folder.manifests)
@@ -133,115 +130,6 @@ def _unknown_queue_keys(manifests: list[source.Manifest]) -> list[Finding]:
                 for key in sorted(guarantee.keys() - {"resource"})
             ]
     return findings
-
-
-def _quota_warnings(cluster: Cluster) -> list[Finding]:
-    findings = []
-    for quotas in cluster.quotas.values():
-        governing = elastic_quota.in_force(quotas.values())
-        for quota in quotas.values():
-            if quota.errors or governing is None:
-                continue  # reported with its manifest
-            for condition in elastic_quota.conditions(quota, governing):
-                name = f"ElasticQuota {quota.namespace}/{quota.name}"
-                findings.append(Finding("warning", f"{name}: {condition.type}: {condition.message}"))
-    findings += _unnamed(cluster)
-    return findings + _beyond_nodes(cluster, "min of all elastic quotas", cluster.ledger.pool.min)
-
-
-def _unnamed(cluster: Cluster) -> list[Finding]:
-    """Finds quotas whose min lacks a resource that another min names: all that they use of it is borrowed."""
-    named_by: dict[str, str] = {}
-    for namespace, quota, _ in cluster.ledger.quotas():
-        for resource in quota.min:
-            named_by.setdefault(resource, f"{namespace}/{quota.name}")
-    return [
-        Finding(
-            "warning",
-            f"ElasticQuota {namespace}/{quota.name}: min does not name {', '.join(lacking)}, but the min of"
-            f" {named_by[lacking[0]]} does: its pods borrow all that they use of it, and it may be taken back",
-        )
-        for namespace, quota, _ in cluster.ledger.quotas()
-        if quota.min and (lacking := sorted(named_by.keys() - quota.min.keys()))
-    ]
-
-
-def _beyond_nodes(cluster: Cluster, what: str, promised: resources.Resources) -> list[Finding]:
-    """Finds resources of which more is promised than the nodes have. Finds nothing if no nodes are known."""
-    if not cluster.table.rows:
-        return []
-    capacity = resources.total(node.allocatable for node in cluster.table.nodes())
-    return [
-        Finding(
-            "warning",
-            f"{what} is {render(resource, amount)} of {resource},"
-            f" but the nodes have {render(resource, capacity.get(resource, 0))}",
-        )
-        for resource, amount in sorted(promised.items())
-        if amount > capacity.get(resource, 0)
-    ]
-
-
-def _queue_findings(cluster: Cluster) -> list[Finding]:
-    findings = []
-    there = resources.total(node.allocatable for node in cluster.table.nodes())
-    for name, queue in sorted(cluster.queues.items()):
-        findings += [Finding("error", f"Queue {name}: {error}") for error in queue.errors]
-        findings += [
-            Finding("warning", f"Queue {name}: {condition.type}: {condition.message}")
-            for condition in queue_rules.conditions(replace(queue, errors=()), None)
-        ]
-        nowhere = sorted(r for r, most in queue.capability.items() if most and there and not there.get(r, 0))
-        if nowhere:
-            findings.append(
-                Finding("warning", f"Queue {name}: capability names resources that no node has: {', '.join(nowhere)}")
-            )
-    tops = [queue for name, queue in cluster.queues.items() if name != ROOT and queue.parent == ROOT]
-    promised = resources.total(queue.guarantee for queue in tops)
-    return findings + list(_tree_findings(cluster)) + _beyond_nodes(cluster, "guarantee of all queues", promised)
-
-
-def _tree_findings(cluster: Cluster) -> Iterator[Finding]:
-    """Yields queues without a place in the tree, bounds beyond those of the parent, and who names a queue in vain."""
-    tree = cluster.ledger.queues.tree
-    for name, why in sorted(tree.invalid.items()):
-        yield Finding("error", f"Queue {name}: ParentInvalid: {why}; it admits no pod")
-    for _, queue in sorted(cluster.queues.items()):
-        yield from _beyond_parent(queue, [cluster.queues[each] for each in tree.children_of(queue.name)])
-    for namespace in sorted(cluster.membership.namespaces.values(), key=lambda each: each.name):
-        for each in sorted({namespace.queue, *namespace.allowed} & cluster.queues.keys()):
-            if tree.has_children(each):
-                text = f"names the queue {each}, which has children: only leaves take pods"
-                yield Finding("warning", f"Namespace {namespace.name} {text}")
-
-
-def _beyond_parent(parent: Queue, children: list[Queue]) -> Iterator[Finding]:
-    """Yields what is promised to the children of a queue and is more than its capability."""
-    promised = resources.total(child.guarantee for child in children)
-    for resource, most in sorted(parent.capability.items()):
-        if promised.get(resource, 0) > most:
-            text = f"its children are guaranteed {render(resource, promised[resource])} of {resource} together"
-            yield Finding("warning", f"Queue {parent.name}: {text}, but its capability is {render(resource, most)}")
-        for child in children:
-            if (own := child.capability.get(resource, most)) > most:
-                text = f"capability of {resource} is {render(resource, own)}, above that of its parent {parent.name}"
-                yield Finding("warning", f"Queue {child.name}: {text}: {render(resource, most)}")
-
-
-def _membership_warnings(cluster: Cluster) -> list[Finding]:
-    """Finds objects that name a missing queue: their pods are refused as soon as there is any queue."""
-    membership = cluster.membership
-    named = [(f"Namespace {each.name}", {each.queue, *each.allowed}) for each in membership.namespaces.values()]
-    named += [
-        (f"PodGroup {each.namespace}/{each.name.rpartition('/')[2]}", {each.queue})
-        for each in membership.groups.values()
-    ]
-    named += [(pod.object, {pod.queue}) for pod in cluster.pods.values()]
-    return [
-        Finding("warning", f"{who} names the queue {queue}, which does not exist")
-        for who, names in sorted(named, key=lambda each: each[0])
-        for queue in sorted(names - cluster.queues.keys() - {""})
-    ]
 
 
 def _budget_warnings(cluster: Cluster) -> list[Finding]:

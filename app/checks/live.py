@@ -1,61 +1,61 @@
 """Checks a live cluster with some fifty requests: ``quotaward check --cluster``."""
 
 import asyncio
+import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import msgspec
 
+from app.checks.bounds import bound_findings
+from app.checks.events import unanswered
 from app.checks.finding import Finding, error, info, warning
 from app.checks.folder import resource_findings
-from app.checks.rights import Right, rights, rights_to_delete, rights_to_start_jobs
+from app.checks.requests import BROKEN, PAGE, Unreachable, all_objects, ask, first_page, get, objects, words
+from app.checks.rights import EVERYTHING, Right, rights, rights_to_delete, rights_to_start_jobs
 from app.kube.client import KubeClient
 from app.settings import LeaderSettings, Settings
 from app.sources import others
 from app.store.elastic_quotas import ELASTIC_QUOTAS
 from app.store.heeded import JOBS_WAIT
-from app.store.kind import Kind
 from app.store.kinds import KINDS, SUCCESSORS
 from app.store.namespaces import NAMESPACES
 from app.store.nodes import NODES
+from app.store.pod_groups import POD_GROUPS
 from app.store.pods import PODS
+from app.store.quantities import InvalidObject
 from app.store.queues import QUEUES
 from app.store.reservations import RESERVATIONS
+from policy.cluster.cluster import Cluster
 from policy.quota.rules import named_in
 
-TIMEOUT = 10.0
-PAGE = 500
-"""Objects of a kind that are checked: the first page of a list."""
 AT_ONCE = 8
 OURS = (ELASTIC_QUOTAS, QUEUES, RESERVATIONS)
 """Kinds whose definitions come with Quotaward."""
-BROKEN = (aiohttp.ClientError, OSError, TimeoutError, msgspec.MsgspecError)
-
-
-class Unreachable(Exception):
-    """The API server does not answer; the text says why."""
 
 
 @dataclass(slots=True)
 class Live:
-    """The findings in a cluster. ``there`` are the resources that its nodes list."""
+    """The findings in a cluster. ``there`` are the resources that its nodes list.
 
+    ``account`` is whose rights are checked; if it is empty, they are those of the credentials.
+    """
+
+    account: str = ""
     findings: list[Finding] = field(default_factory=list)
     there: set[str] = field(default_factory=set)
 
 
-async def cluster(kubeconfig: Path | None, settings: Settings) -> Live:
+async def cluster(kubeconfig: Path | None, settings: Settings, account: str = "") -> Live:
     """Checks the cluster of a kubeconfig file, or the one that ``serve`` would use. Raises CannotConnect."""
     client = await KubeClient.connect(kubeconfig)
-    live = Live()
+    live = Live(account)
     try:
-        for look in (_definitions, _resources, _rights, _leader, _schedulers, _events, _others):
+        for look in (_definitions, _resources, _bounds, _rights, _leader, _schedulers, _events, _others):
             await look(client, settings, live)
     except Unreachable as reason:
         live.findings.append(error(f"the API server cannot be queried: {reason}"))
@@ -67,7 +67,7 @@ async def cluster(kubeconfig: Path | None, settings: Settings) -> Live:
 async def _definitions(client: KubeClient, _: Settings, live: Live) -> None:
     """Checks which kinds are installed and may be listed."""
     for kind in KINDS:
-        status, _items = await _list(client, kind.path, 1)
+        status, _items = await first_page(client, kind.path, 1)
         if status == HTTPStatus.NOT_FOUND and kind in OURS:
             live.findings.append(
                 warning(f"{kind.name} of {kind.group} is not installed: kubectl apply -k manifests/crds")
@@ -80,14 +80,37 @@ async def _definitions(client: KubeClient, _: Settings, live: Live) -> None:
 
 async def _resources(client: KubeClient, _: Settings, live: Live) -> None:
     """Finds resources that quotas and queues name but no node lists."""
-    for node in await _objects(client, NODES):
+    for node in await objects(client, NODES):
         if node.status is not None:
             live.there.update(node.status.allocatable or ())
     for kind in (ELASTIC_QUOTAS, QUEUES):
-        for obj in await _objects(client, kind):
+        for obj in await objects(client, kind):
             key = kind.key(obj.metadata)
             name = key if isinstance(key, str) else "/".join(key)
             live.findings += resource_findings(f"{kind.name} {name}", obj, live.there)
+
+
+async def _bounds(client: KubeClient, _: Settings, live: Live) -> None:
+    """Checks what the quotas, queues and namespaces of the cluster say together, as those of a folder."""
+    found = Cluster()
+    for kind in (NODES, NAMESPACES, QUEUES, *POD_GROUPS, ELASTIC_QUOTAS):
+        items = await all_objects(client, kind)
+        if items is None:
+            text = f"{kind.label} may not be read or are too many, so bounds are not compared with each other"
+            live.findings.append(info(text))
+            return
+        for each in items:
+            try:
+                kind.upsert(found, each, 0.0)
+            except InvalidObject as reason:
+                live.findings.append(error(f"{kind.name} {each.metadata.name} cannot be used: {reason}"))
+    live.findings += [
+        error(f"ElasticQuota {quota.namespace}/{quota.name}: {problem}")
+        for quotas in found.quotas.values()
+        for quota in quotas.values()
+        for problem in quota.errors
+    ]
+    live.findings += bound_findings(found)
 
 
 async def _rights(client: KubeClient, settings: Settings, live: Live) -> None:
@@ -96,51 +119,65 @@ async def _rights(client: KubeClient, settings: Settings, live: Live) -> None:
 
     async def lacks(right: Right) -> bool:
         async with seats:
-            return not await _may(client, right)
+            return not await _may(client, right, live.account)
 
+    if not live.account and not await lacks(EVERYTHING):
+        example = f"system:serviceaccount:{settings.leader.namespace}:quotaward-scheduler"
+        text = f"these credentials may do everything; --as ACCOUNT checks the rights of another, such as {example}"
+        live.findings.append(info(text))
+        return
     wanted = [
         *rights(settings.leader),
         *rights_to_delete(settings.reclaim),
         *rights_to_start_jobs(needed=await _some_queue_jobs(client), rows=settings.jobs.rows),
     ]
-    missing = [
-        right for right, lacking in zip(wanted, await asyncio.gather(*map(lacks, wanted)), strict=True) if lacking
-    ]
-    for right in missing:
-        if right.needed:
-            live.findings.append(error(f"these credentials may not {right}: see {right.given_by}"))
-        else:
-            live.findings.append(
-                info(f"these credentials may not {right}; Quotaward works without that right (see {right.given_by})")
-            )
+    who = live.account or "these credentials"
+    for right, lacking in zip(wanted, await asyncio.gather(*map(lacks, wanted)), strict=True):
+        if lacking and right.needed:
+            live.findings.append(error(f"{who} may not {right}: see {right.given_by}"))
+        elif lacking:
+            text = f"{who} may not {right}; Quotaward works without that right (see {right.given_by})"
+            live.findings.append(info(text))
 
 
 async def _some_queue_jobs(client: KubeClient) -> bool:
     """Whether Jobs of some namespace are to wait as a whole. Raises Unreachable."""
-    _status, document = await _get(client, NAMESPACES.path, {"labelSelector": f"{JOBS_WAIT}=queued", "limit": "1"})
+    _status, document = await get(client, NAMESPACES.path, {"labelSelector": f"{JOBS_WAIT}=queued", "limit": "1"})
     return bool(document.get("items"))
 
 
-async def _may(client: KubeClient, right: Right) -> bool:
-    attributes = {
-        "group": right.group,
-        "resource": right.resource,
-        "subresource": right.subresource,
-        "verb": right.verb,
-        "name": right.name,
-        "namespace": right.namespace,
+async def _may(client: KubeClient, right: Right, account: str) -> bool:
+    """Asks whether these credentials, or an account, have a right. Raises Unreachable."""
+    spec: dict[str, Any] = {
+        "resourceAttributes": {
+            "group": right.group,
+            "resource": right.resource,
+            "subresource": right.subresource,
+            "verb": right.verb,
+            "name": right.name,
+            "namespace": right.namespace,
+        }
     }
-    body = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": attributes},
-    }
-    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    kind = "SelfSubjectAccessReview"
+    if account:
+        kind = "SubjectAccessReview"
+        spec |= {"user": account, "groups": _groups_of(account)}
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}
+    status, answer = await ask(client, f"/apis/authorization.k8s.io/v1/{kind.lower()}s", body)
+    if account and status == HTTPStatus.FORBIDDEN:
+        raise Unreachable("these credentials may not ask for the rights of others, so leave out --as")
     try:
-        status, answer = await client.send("POST", path, body, "application/json", timeout=TIMEOUT)
-        return status == HTTPStatus.CREATED and bool(msgspec.json.decode(answer)["status"]["allowed"])
-    except BROKEN as reason:
-        raise Unreachable(_words(reason)) from reason
+        return status == HTTPStatus.CREATED and bool(answer["status"]["allowed"])
+    except (KeyError, TypeError) as reason:
+        raise Unreachable("it gives no answer to an access review") from reason
+
+
+def _groups_of(account: str) -> list[str]:
+    """Returns the groups that the API server puts an account into when it authenticates."""
+    groups, parts = ["system:authenticated"], account.split(":")
+    if parts[:2] == ["system", "serviceaccount"] and parts[2:]:
+        groups += ["system:serviceaccounts", f"system:serviceaccounts:{parts[2]}"]
+    return groups
 
 
 async def _leader(client: KubeClient, settings: Settings, live: Live) -> None:
@@ -148,16 +185,16 @@ async def _leader(client: KubeClient, settings: Settings, live: Live) -> None:
     leader: LeaderSettings = settings.leader
     where = f"Lease {leader.namespace}/{leader.name}"
     path = f"/apis/coordination.k8s.io/v1/namespaces/{leader.namespace}/leases/{leader.name}"
-    status, document = await _get(client, path, {})
+    status, document = await get(client, path, {})
     if status == HTTPStatus.NOT_FOUND:
         live.findings.append(warning(f"{where} does not exist: no controllers have run"))
     elif status != HTTPStatus.OK:
         live.findings.append(info(f"{where} cannot be read: the API server answers {status}"))
     else:
-        live.findings.append(_held(where, document.get("spec") or {}))
+        live.findings.append(_held(where, leader.namespace, document.get("spec") or {}))
 
 
-def _held(where: str, spec: dict[str, Any]) -> Finding:
+def _held(where: str, namespace: str, spec: dict[str, Any]) -> Finding:
     holder = spec.get("holderIdentity")
     if not holder:
         return warning(f"{where} has no holder: no controllers act")
@@ -166,7 +203,9 @@ def _held(where: str, spec: dict[str, Any]) -> Finding:
     except (msgspec.ValidationError, TypeError):
         return warning(f"{where} is held by {holder}, but its renewTime cannot be read")
     if silent > 2 * float(spec.get("leaseDurationSeconds") or 0):
-        return warning(f"{where} is held by {holder}, which has not renewed it for {silent:.0f} s: no controllers act")
+        remedy = f"kubectl -n {namespace} delete pod {str(holder).partition('_')[0]}"
+        text = f"{where} is held by {holder}, which has not renewed it for {silent:.0f} s: no controllers act"
+        return warning(f"{text}. If that pod hangs: {remedy}")
     return info(f"{where} is held by {holder}")
 
 
@@ -174,7 +213,7 @@ async def _schedulers(client: KubeClient, _: Settings, live: Live) -> None:
     """Counts the pods of each scheduler."""
     named: Counter[str] = Counter()
     waiting: Counter[str] = Counter()
-    for pod in await _objects(client, PODS):
+    for pod in await objects(client, PODS):
         name = (pod.spec and pod.spec.scheduler_name) or "default-scheduler"
         named[name] += 1
         waiting[name] += pod.spec is not None and not pod.spec.node_name
@@ -186,7 +225,7 @@ async def _schedulers(client: KubeClient, _: Settings, live: Live) -> None:
 async def _events(client: KubeClient, _: Settings, live: Live) -> None:
     """Checks whether the schedulers' events repeat Quotaward's answers."""
     query = {"fieldSelector": "reason=FailedScheduling", "limit": str(PAGE)}
-    status, document = await _get(client, "/api/v1/events", query)
+    status, document = await get(client, "/api/v1/events", query)
     if status != HTTPStatus.OK:
         live.findings.append(info(f"events cannot be read: the API server answers {status}"))
         return
@@ -196,48 +235,14 @@ async def _events(client: KubeClient, _: Settings, live: Live) -> None:
     if events:
         told = f"{len(events)} events of pods that were not scheduled, by {', '.join(by)}"
         live.findings.append(info(f"{told}: {ours} of them name a rule of Quotaward"))
+    live.findings += unanswered(events, time.time())
 
 
 async def _others(client: KubeClient, _: Settings, live: Live) -> None:
     """Finds objects that look as if they were read, but are not."""
-    installed = {kind.label for kind in KINDS if (await _list(client, kind.path, 1))[0] != HTTPStatus.NOT_FOUND}
+    installed = {kind.label for kind in KINDS if (await first_page(client, kind.path, 1))[0] != HTTPStatus.NOT_FOUND}
     followed = {label for label, successor in SUCCESSORS.items() if successor.label not in installed}
     try:
         live.findings += [warning(text) for text in await others.unread(client, followed)]
     except BROKEN as reason:
-        raise Unreachable(_words(reason)) from reason
-
-
-async def _objects(client: KubeClient, kind: Kind) -> Iterator[Any]:
-    """Returns the first page of a kind, decoded; objects that cannot be decoded are omitted."""
-    _status, items = await _list(client, kind.path, PAGE)
-    return iter([obj for item in items if (obj := _decoded(kind, item)) is not None])
-
-
-def _decoded(kind: Kind, item: Any) -> Any:
-    try:
-        return kind.decoder.decode(msgspec.json.encode(item))
-    except msgspec.MsgspecError:
-        return None
-
-
-async def _list(client: KubeClient, path: str, limit: int) -> tuple[int, list[Any]]:
-    status, document = await _get(client, path, {"limit": str(limit)})
-    return status, list(document.get("items") or ()) if status == HTTPStatus.OK else []
-
-
-async def _get(client: KubeClient, path: str, query: dict[str, str]) -> tuple[int, dict[str, Any]]:
-    """Returns status and document of an answer. Raises Unreachable."""
-    try:
-        async with client.get(path, query, read_timeout=TIMEOUT) as response:
-            body = await response.read()
-            document = msgspec.json.decode(body) if response.status == HTTPStatus.OK else {}
-    except BROKEN as reason:
-        raise Unreachable(_words(reason)) from reason
-    if response.status == HTTPStatus.UNAUTHORIZED:
-        raise Unreachable("it rejects these credentials (401)")
-    return response.status, document if isinstance(document, dict) else {}
-
-
-def _words(reason: Exception) -> str:
-    return " ".join((str(reason) or type(reason).__name__).split())
+        raise Unreachable(words(reason)) from reason

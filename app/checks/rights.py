@@ -31,6 +31,10 @@ class Right:
         return f"{self.verb} {self.resource}{of}{part}{where}"
 
 
+EVERYTHING = Right("*", "*", "*")
+"""What only administrators may."""
+
+
 def rights(leader: LeaderSettings) -> Iterator[Right]:
     """Yields every right that manifests/rbac grants."""
     for kind in KINDS:

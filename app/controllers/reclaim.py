@@ -37,6 +37,8 @@ AGAIN = (0.5, 5.0)
 """Seconds until a question is asked again for which no victims were found: at first, and at most (doubling)."""
 BLOCKED_AGAIN = 2.0
 """Seconds between attempts at a pod that a disruption budget protects."""
+REASON = 300
+"""Maximum number of characters of an API server's reason in an Event: webhooks write some of them."""
 SOON = 1.0
 """Seconds for which a pod may be bound by itself, before anything more is written for it."""
 LINGERING = 10
@@ -315,7 +317,7 @@ class Reclaim:
             failed = True
             metrics.EVICTIONS.labels("reclaim", "blocked").inc()
             if progress.failing_since is None:
-                self._say_who_stays(reservation, held_back[0], blocked=True)
+                self._say_who_stays(reservation, held_back[0])
         for victim in () if held_back else reclaim.in_order_of_eviction(cluster, reservation):
             if self._store.unready() or (reservation.name not in cluster.reservations.plans and not evicted):
                 break  # an eviction may take long
@@ -377,7 +379,8 @@ class Reclaim:
         metrics.EVICTIONS.labels("reclaim", outcome).inc()
         log.info("not evicted", victim=_text(victim), outcome=outcome, error=str(failure))
         if progress.failing_since is None:
-            self._say_who_stays(reservation, victim, blocked=outcome == "blocked")
+            reason = "" if outcome == "blocked" else str(failure)
+            self._say_who_stays(reservation, victim, reason)
 
     async def _lower(
         self, job: BatchJob, victims: list[Pod], to: int, reservation: Reservation, progress: Progress
@@ -460,11 +463,12 @@ class Reclaim:
         elif now - progress.failing_since > self._settings.bind_timeout:
             await self._give_up(reservation, "blocked")
 
-    def _say_who_stays(self, reservation: Reservation, victim: Pod, *, blocked: bool) -> None:
+    def _say_who_stays(self, reservation: Reservation, victim: Pod, failure: str = "") -> None:
+        """Tells whose eviction a disruption budget does not allow, or what the API server has against it."""
         pod = self._store.cluster.pods.get(reservation.pod.uid)
         if pod is not None:
-            reason = "waits for its disruption budget" if blocked else "failed, and is tried again"
-            message = f"eviction of {_text(victim)} {reason}"
+            why = f"failed, and is tried again: {failure[:REASON]}" if failure else "waits for its disruption budget"
+            message = f"eviction of {_text(victim)} {why}"
             self._actuator.report(Event(about_pod(pod), "ReclaimBlocked", message))
 
     async def _wait_for_binding(self, reservation: Reservation, pod: Pod, progress: Progress) -> None:

@@ -112,6 +112,12 @@ class KubeClient:
             "client", Path(configuration.cert_file).read_bytes() if configuration.cert_file else None
         )
 
+    @property
+    def certificate_ends(self) -> float | None:
+        """When the client certificate ends, in seconds since 1970; None if there is none."""
+        file = self._configuration.cert_file
+        return expiry.end_of_certificate(Path(file).read_bytes()) if file else None
+
     @classmethod
     async def connect(cls, kubeconfig: Path | None) -> "KubeClient":
         """Makes a client for the cluster of a kubeconfig file, or of the one that KUBECONFIG names, or for our own.

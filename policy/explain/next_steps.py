@@ -178,6 +178,8 @@ def _progress(cluster: Cluster, reservation: Reservation) -> NextStep:
     if protected := reclaim.protected_victims(cluster, reservation):
         text = f"room is being made on node {node}, but a disruption budget does not let go now: {names_of(protected)}"
         return NextStep("budget", f"{text}{plan_text.kept_for_good(cluster, protected)}")
+    if leaving and reservation.blocked_since:
+        return NextStep("evictions-failing", f"{plan_text.failing(reservation)}: {names_of(leaving)}")
     if leaving:
         text = f"room is being made on node {node}: {names_of(leaving)} are on their way out"
         price = reclaim.lost_by(cluster, reservation).text

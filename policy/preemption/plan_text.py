@@ -78,6 +78,12 @@ def kept_for_good(cluster: Cluster, pods: Iterable[Pod]) -> str:
     return f"; as they are, these will never let them go: {', '.join(names)}" if names else ""
 
 
+def failing(reservation: Reservation) -> str:
+    """Says that evictions fail, and where the API server's reason is."""
+    text = f"room is being made on node {reservation.node}, but evictions fail, and are tried again"
+    return f"{text} (Event ReclaimBlocked of the pod says why)"
+
+
 def _progress(cluster: Cluster, reservation: Reservation) -> str:
     there = [cluster.pods[victim.uid] for victim in reservation.victims if victim.uid in cluster.pods]
     where = f"room is being made on node {reservation.node}"
@@ -86,6 +92,8 @@ def _progress(cluster: Cluster, reservation: Reservation) -> str:
     if protected := protected_victims(cluster, reservation):
         by = kept_for_good(cluster, protected)
         return f"{where}, but a disruption budget does not let go now: {_names(protected)}{by}"
+    if there and reservation.blocked_since:
+        return f"{failing(reservation)}: {_names(there)}"
     if there:
         return _and_its_price(f"{where}; on their way out: {_names(there)}", lost_by(cluster, reservation))
     return f"room was made on node {reservation.node}; the scheduler has to bind it there"

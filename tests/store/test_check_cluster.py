@@ -9,6 +9,7 @@ from tests.controlplane.objects import pod
 from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import Quotaward, install_rights, right_to_delete
 
+QUEUE_NAME = "scheduling.volcano.sh/queue-name"
 LEASE = "Lease quotaward-system/quotaward"
 
 
@@ -16,11 +17,12 @@ LEASE = "Lease quotaward-system/quotaward"
 def check(cluster, tmp_path):
     """Checks the cluster with the credentials of that account, or of an administrator."""
 
-    def run(account="", server="http://127.0.0.1:9", **environment):
+    def run(account="", server="http://127.0.0.1:9", of="", **environment):
         file = tmp_path / "kubeconfig"
         token = cluster.api.service_account_token(account, "quotaward-system") if account else None
         file.write_text(cluster.api.kubeconfig(token))
         command = [str(QUOTAWARD), "check", "--cluster", "--kubeconfig", str(file), "--server", server]
+        command += ["--as", of] if of else []
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment or None)
         assert done.stderr == ""
         return done.returncode, done.stdout.splitlines()
@@ -53,6 +55,33 @@ def test_rights_that_are_missing_are_named_one_by_one(cluster, check):
     assert f"{missing} list pods: see manifests/rbac" in lines
     assert f"{missing} patch elasticquotas.scheduling.x-k8s.io/status: see manifests/rbac" in lines
     assert f"{missing} get leases.coordination.k8s.io in namespace quotaward-system: see manifests/rbac" in lines
+
+
+def test_an_administrator_checks_the_rights_of_an_account(cluster, check):
+    install_rights(cluster.api)
+    account = "system:serviceaccount:quotaward-system:quotaward"
+    assert not any(line.startswith("error") for line in check(of=account)[1])
+    status, lines = check(of="nobody")
+    assert "error: nobody may not list pods: see manifests/rbac" in lines
+    assert status == 1
+    assert any("these credentials may do everything; --as ACCOUNT" in line for line in check()[1])
+    status, lines = check("quotaward", of="nobody")
+    assert (
+        "error: the API server cannot be queried: these credentials may not ask for the rights of others" in lines[-3]
+    )
+
+
+def test_bounds_and_names_of_queues_are_compared(cluster, check):
+    cluster.node(cpu=4)
+    namespace = cluster.namespace("store")
+    cluster.quota(namespace, min={"cpu": 9}, max={"cpu": 8})
+    cluster.api.patch("namespaces", namespace, {"metadata": {"annotations": {QUEUE_NAME: "nowhere"}}})
+    _, lines = check()
+    assert f"warning: Namespace {namespace} names the queue nowhere, which does not exist" in lines
+    assert any(line.startswith(f"warning: ElasticQuota {namespace}/quota: Invalid: min exceeds max") for line in lines)
+    assert any(
+        line.startswith("warning: min of all elastic quotas is 8 of cpu, but the nodes have 4") for line in lines
+    )
 
 
 def test_the_right_to_delete_is_missed_where_budgets_are_heeded_for_a_while_only(cluster, check):

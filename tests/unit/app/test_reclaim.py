@@ -8,7 +8,7 @@ import pytest
 
 from app.actuators.protocol import ActionFailed, Blocked
 from app.actuators.recording import RecordingActuator
-from app.controllers.reclaim import AGAIN, Question, Reclaim
+from app.controllers.reclaim import AGAIN, REASON, Question, Reclaim
 from app.observability import metrics
 from app.settings import ReclaimSettings
 from policy.explain.next_steps import Times, next_steps
@@ -261,6 +261,21 @@ def test_a_budget_has_as_long_to_yield_whoever_leads(world, another_leads):
     assert world.held
     world.passes(4)
     assert (world.held, world.remembered) == ([], ["reclaim-b.owner"])
+
+
+def test_evictions_that_fail_are_told_with_the_reason_of_the_api_server(world):
+    async def refuses(_victim, _grace=None):
+        raise ActionFailed('the API server answered 500: failed calling webhook "audit.example.com"' + "." * 1000)
+
+    world.api.evict = refuses
+    world.passes(1)
+    told = world.api.told["owner", "ReclaimBlocked"]
+    assert 'failed, and is tried again: the API server answered 500: failed calling webhook "audit' in told
+    assert len(told) < REASON + 100
+    cluster = world.store.cluster
+    [step] = at_once(next_steps(cluster, cluster.pods["b/owner"], Terms(3600, 100), Times(0, 0, 1.0)))
+    assert step.step == "evictions-failing"
+    assert "evictions fail" in step.text
 
 
 def test_when_a_budget_has_yielded_the_time_that_it_took_is_forgotten(world):

@@ -1,0 +1,95 @@
+"""What ``quotaward check --cluster`` finds in events of schedulers, and at addresses that do not answer."""
+
+import socket
+import ssl
+import threading
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from app.checks.events import RECENT, unanswered
+from app.checks.extender import extender
+from app.times import rfc3339
+from tests.access.certificates import Authority
+
+NOW = 1_800_000_000.0
+
+
+def event(message, ago=10.0, **fields):
+    return {"message": message, "reportingComponent": "q", "lastTimestamp": rfc3339(NOW - ago)} | fields
+
+
+REFUSED = 'Post "http://127.0.0.1:9/extender/filter": dial tcp 127.0.0.1:9: connect: connection refused'
+UNREADY = "failed filter with extender at URL http://127.0.0.1:8080/extender/filter, code 503"
+
+
+def texts(*events):
+    return [each.text for each in unanswered(list(events), NOW)]
+
+
+def test_an_address_that_refuses_connections_is_named_once_with_the_latest_reason():
+    [found] = texts(event(REFUSED, ago=40), event(REFUSED), event("0/3 nodes are available"))
+    assert found.startswith("the scheduler q got no answer from http://127.0.0.1:9/extender/filter 10 s ago: ")
+    assert found.endswith("dial tcp 127.0.0.1:9: connect: connection refused")
+
+
+def test_an_answer_that_is_an_error_is_told_with_its_code():
+    [found] = texts(event(UNREADY))
+    assert found.endswith("http://127.0.0.1:8080/extender/filter 10 s ago: it answers 503")
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        event(REFUSED, ago=RECENT + 1),
+        event(REFUSED, lastTimestamp=None),
+        event(REFUSED, lastTimestamp="soon", series="often"),
+        event(f"failed calling webhook: {REFUSED}"),
+        {},
+    ],
+    ids=["long ago", "without a time", "nonsense", "of a webhook", "empty"],
+)
+def test_other_events_say_nothing(strange):
+    assert texts(strange) == []
+
+
+def test_the_time_of_a_series_is_that_of_its_last_event():
+    again = {"series": {"lastObservedTime": rfc3339(NOW - 5)}, "lastTimestamp": None, "eventTime": rfc3339(NOW - 4000)}
+    [found] = texts(event(REFUSED, **again))
+    assert " 5 s ago" in found
+
+
+def test_a_server_that_hangs_is_told_without_the_words_of_a_library(monkeypatch):
+    monkeypatch.setattr("app.checks.extender.TIMEOUT", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        [found] = extender(url)
+    assert found.text == f"no Quotaward answers at {url}: nothing has come in time"
+
+
+@pytest.mark.parametrize(
+    ("ends_in", "trusted", "said"),
+    [
+        (timedelta(days=-1), True, "its certificate is not accepted: certificate has expired"),
+        (timedelta(days=1), False, "its certificate is not accepted: unable to get local issuer certificate"),
+        (timedelta(days=1), True, None),
+    ],
+    ids=["ended", "of another authority", "good"],
+)
+def test_a_certificate_that_cannot_be_accepted_is_told_with_the_reason(tmp_path, ends_in, trusted, said):
+    ours, other = Authority(), Authority()
+    ca = tmp_path / "ca.crt"
+    ca.write_bytes((ours if trusted else other).pem)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ours.issue("localhost", ends_in=ends_in).configure_cert(context)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        [found] = extender(f"https://localhost:{server.server_port}", ca)
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert (said is None) == ("certificate" not in found.text)
+    assert (said or "is not ready: it answers 501") in found.text
