@@ -22,7 +22,7 @@ DEFAULT_SERVER = "http://127.0.0.1:8080"
 TIMEOUT = 30.0
 """Seconds for an answer: a what-if question takes time."""
 _UNTRUSTED = re.compile(r"certificate verify failed: (.+?) \(_ssl")
-"""What OpenSSL has against a certificate, in an error of Python's."""
+"""Finds the reason of OpenSSL in an error of the ssl module."""
 
 Url = Annotated[str, typer.Option("--server", help="URL of a running Quotaward.", envvar="QUOTAWARD_SERVER")]
 Token = Annotated[

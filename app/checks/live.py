@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from app.checks import webhooks
 from app.checks.bounds import bound_findings
 from app.checks.events import unanswered
 from app.checks.finding import Finding, error, info, warning
@@ -55,7 +56,7 @@ async def cluster(kubeconfig: Path | None, settings: Settings, account: str = ""
     client = await KubeClient.connect(kubeconfig)
     live = Live(account)
     try:
-        for look in (_definitions, _resources, _bounds, _rights, _leader, _schedulers, _events, _others):
+        for look in (_definitions, _resources, _bounds, _rights, _leader, _schedulers, _events, _webhooks, _others):
             await look(client, settings, live)
     except Unreachable as reason:
         live.findings.append(error(f"the API server cannot be queried: {reason}"))
@@ -236,6 +237,13 @@ async def _events(client: KubeClient, _: Settings, live: Live) -> None:
         told = f"{len(events)} events of pods that were not scheduled, by {', '.join(by)}"
         live.findings.append(info(f"{told}: {ours} of them name a rule of Quotaward"))
     live.findings += unanswered(events, time.time())
+
+
+async def _webhooks(client: KubeClient, _: Settings, live: Live) -> None:
+    """Finds webhooks that can refuse evictions and bindings. Without the right to see them nothing is said."""
+    for plural in webhooks.LISTS:
+        _status, items = await first_page(client, webhooks.PATH + plural, PAGE)
+        live.findings += webhooks.webhook_findings(items)
 
 
 async def _others(client: KubeClient, _: Settings, live: Live) -> None:

@@ -32,7 +32,7 @@ class Right:
 
 
 EVERYTHING = Right("*", "*", "*")
-"""What only administrators may."""
+"""A right of administrators alone."""
 
 
 def rights(leader: LeaderSettings) -> Iterator[Right]:

@@ -10,6 +10,7 @@ import pytest
 
 from app.checks.events import RECENT, unanswered
 from app.checks.extender import extender
+from app.checks.webhooks import webhook_findings
 from app.times import rfc3339
 from tests.access.certificates import Authority
 
@@ -93,3 +94,21 @@ def test_a_certificate_that_cannot_be_accepted_is_told_with_the_reason(tmp_path,
         server.server_close()
     assert (said is None) == ("certificate" not in found.text)
     assert (said or "is not ready: it answers 501") in found.text
+
+
+@pytest.mark.parametrize(
+    ("groups", "resources", "change", "named"),
+    [
+        ([""], ["pods/eviction"], {}, "pods/eviction"),
+        (["*"], ["*/*"], {}, "pods/eviction, pods/binding, pods/status"),
+        ([""], ["pods/*"], {}, "pods/eviction, pods/binding, pods/status"),
+        ([""], ["pods"], {}, None),
+        (["apps"], ["*/*"], {}, None),
+        ([""], ["pods/eviction"], {"failurePolicy": "Ignore"}, None),
+    ],
+)
+def test_a_webhook_that_can_refuse_evictions_and_bindings_is_named(groups, resources, change, named):
+    webhook = {"name": "audit.example.com", "rules": [{"apiGroups": groups, "resources": resources}]} | change
+    found = [each.text for each in webhook_findings([{"metadata": {"name": "audit"}, "webhooks": [webhook]}])]
+    said = f"webhook audit.example.com of audit is asked about {named}: these are refused if it does not answer"
+    assert found == ([f"{said} within 10 s"] if named else [])
