@@ -32,6 +32,7 @@ from app.controllers.deadlines import Deadlines
 from app.controllers.divide import Divide
 from app.controllers.gates import Gates
 from app.controllers.moves import Moves
+from app.controllers.outlived import Outlived
 from app.controllers.queue_status import QueueStatus
 from app.controllers.reclaim import Reclaim
 from app.controllers.refusals import Refusals
@@ -288,7 +289,11 @@ async def _control(store: Store, actuator: Actuator, settings: Settings) -> None
             Unjudged(store, actuator).run,
         ),
         "gates": Gates(store, actuator, settings.gates).run,
-        "reclaim": Reclaim(store, actuator, settings.reclaim).run,
+        "reclaim": partial(
+            _together,
+            Reclaim(store, actuator, settings.reclaim).run,
+            Outlived(store, actuator, settings.run_time).run,
+        ),
         "reserve": Reserve(store, actuator, settings.reserve.terms).run,
         "resource_quota": ResourceQuotas(store, actuator, enabled=settings.quota_manager.enabled).run,
         "status": partial(

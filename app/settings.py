@@ -182,6 +182,15 @@ class ReclaimSettings(Section):
     )
 
 
+class RunTimeSettings(Section):
+    """Eviction of pods that outlive their run times."""
+
+    evict: bool = Field(
+        default=False, description="evict pods that run for longer than is said of them, or than a max-run-time allows"
+    )
+    grace: float = Field(default=60, ge=0, description="seconds beyond its run time after which such a pod is evicted")
+
+
 class OverdueSettings(Section):
     """When pods that are being deleted on lost nodes no longer count."""
 
@@ -508,6 +517,7 @@ class Settings(BaseSettings):
     whatif: WhatIfSettings = WhatIfSettings()
     expected: ExpectedSettings = ExpectedSettings()
     history: HistorySettings = HistorySettings()
+    run_time: RunTimeSettings = RunTimeSettings()
     leader: LeaderSettings = LeaderSettings()
     log: LogSettings = LogSettings()
 

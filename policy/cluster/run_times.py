@@ -41,6 +41,20 @@ class RunTimes:
         """Returns how many seconds a pod runs at most by all that is said of it; None if nobody says."""
         return min((each.seconds for each in self._all(pod)), default=None)
 
+    def is_over_at(self, pod: Pod) -> float | None:
+        """Returns when a running pod has run for as long as is said of it, or as its quota and queues allow.
+
+        None if nobody says and no limit holds, or its node has not started it. Deadlines do not count: others enforce
+        them. In seconds since the epoch.
+        """
+        said = [] if self.unreadable(pod) else [seconds for seconds, _ in self._said(pod)]
+        if not said and not self.unreadable(pod):
+            said = [each.seconds for each in self._defaults(pod)]
+        ledger = self._cluster.ledger
+        limit = ledger.run_time_limits.limit(ledger, pod.namespace, self._cluster.queue_of(pod))
+        times = [*said, *([limit.seconds] if limit is not None else [])]
+        return pod.started + min(times) if times and pod.started else None
+
     def unreadable(self, pod: Pod) -> str:
         """Returns whose annotation cannot be read, for people; empty if all can."""
         return next((who for seconds, who in self._said(pod) if seconds == UNREADABLE), "")

@@ -1,9 +1,15 @@
-"""The scheduler obeys a limit on run times, and tries pods again once what is said of them is within it."""
+"""The scheduler obeys a limit on run times, and pods that outlive theirs are evicted where that is switched on."""
+
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from tests.controlplane.objects import elastic_quota, job, pod
-from tests.e2e.waiting import bound, ensure_for, wait_for
+from tests.controlplane.processes import wait_until
+from tests.controlplane.quotaward import Quotaward
+from tests.controlplane.scheduler import Scheduler, extender
+from tests.e2e.waiting import bound, ensure_for, evicted, wait_for
 
 TOO_LONG = "Run time exceeds the limit"
 
@@ -42,3 +48,23 @@ def test_a_pod_of_which_nobody_says_how_long_it_runs_waits_until_somebody_does(c
     others = {"long"} if change == "the limit is raised" else set()
     wait_for(of_team, bound=3 + len(others), refused=1 - len(others), why=TOO_LONG)
     assert bound(of_team) == {"short", "deadline", "train-0"} | others
+
+
+def test_a_pod_that_outlives_its_run_time_is_evicted_if_that_is_switched_on(cluster, watch):
+    cluster.node(cpu=4)
+    team = cluster.namespace("a")
+    with ExitStack() as stack:
+        flags = "--run-time-evict", "true", "--run-time-grace", "1"
+        quotaward = stack.enter_context(Quotaward(cluster.control_plane, *flags))
+        stack.enter_context(Scheduler(cluster.control_plane, extender(quotaward.url)))
+        cluster.api.create(annotated(elastic_quota(team, max={"cpu": 4}), "max-run-time", "1h"))
+        of_team = watch(team)
+        cluster.api.create_all(
+            [annotated(pod("short", team), "run-time", "10s"), annotated(pod("long", team), "run-time", "1h")]
+        )
+        wait_for(of_team, bound=2)
+        wait_until(lambda: evicted(of_team) == {"short"}, "the one that has outlived its run time goes", timeout=60)
+        [gone] = [each for kind, each in of_team.events if kind == "DELETED"]
+        started = datetime.fromisoformat(gone["status"]["startTime"])
+        assert datetime.now(UTC) - started >= timedelta(seconds=11)
+        ensure_for(6, lambda: bound(of_team) == {"long"}, "the other one stays")

@@ -8,6 +8,7 @@ from app.actuators.protocol import Actuator
 from app.controllers.deadlines import Deadlines
 from app.controllers.divide import Divide
 from app.controllers.gates import Gates
+from app.controllers.outlived import Outlived
 from app.controllers.queue_status import QueueStatus
 from app.controllers.reclaim import Reclaim
 from app.controllers.refusals import Refusals
@@ -61,6 +62,7 @@ class Quotaward:
                 "unjudged": Unjudged(store, actuator),
                 "gates": Gates(store, actuator, settings.gates),
                 "reclaim": Reclaim(store, actuator, settings.reclaim, epoch),
+                "outlived": Outlived(store, actuator, settings.run_time),
                 "reserve": Reserve(store, actuator, settings.reserve.terms, epoch),
                 "resource_quota": ResourceQuotas(store, actuator, enabled=settings.quota_manager.enabled),
                 "status": Status(store, actuator),

@@ -35,6 +35,7 @@ def settings_by(pick: Pick) -> Settings:
                 "clean_up_broken_gangs": pick((True, True, False)),
                 "fail_jobs": pick(("last", "last", "never")),
             },
+            "run_time": {"evict": pick((False, False, True)), "grace": pick((60, 0))},
             "overdue": {"after": pick((300, 0))},
             "claims": {"patience": pick((30, 0.5))},
             "whatif": {"remedy_time": pick((0.01, 0.3)), "time_limit": 5},

@@ -1,0 +1,94 @@
+"""Evicts pods that have outlived their run times, if ``runTime.evict`` is on. For the leader only."""
+
+import asyncio
+
+import structlog
+
+from app.actuators.events import Event, about_pod
+from app.actuators.protocol import ActionFailed, Actuator, Blocked
+from app.controllers.keyed_backoff import KeyedBackoff
+from app.controllers.keyed_tasks import KeyedTasks
+from app.controllers.rounds import at_intervals_with_group
+from app.controllers.write_seats import WriteSeats
+from app.observability import evictions, metrics
+from app.pause import Pause
+from app.settings import RunTimeSettings
+from app.store.store import Store
+from policy.objects.pod import Pod
+from policy.preemption.reclaim import name_of
+from policy.quota.exempt_from_eviction import SYSTEM_OWNERS
+
+log = structlog.get_logger(__name__)
+
+INTERVAL = 5.0
+"""Seconds between looks."""
+AT_ONCE = 20
+"""Evictions under way at a time."""
+AT_A_LOOK = 100
+"""Evictions that are begun at a look; others follow at the next."""
+REASON = "run-time-exceeded"
+
+
+class Outlived:
+    """Looks for pods that run for longer than is said of them, or than their quota and queues allow.
+
+    It leaves alone what it is not sure of: pods that no quota or queue governs, that are exempt, that a DaemonSet or a
+    node owns, or that are on their way out already. Disruption budgets hold.
+    """
+
+    def __init__(self, store: Store, actuator: Actuator, settings: RunTimeSettings) -> None:
+        self._store = store
+        self._actuator = actuator
+        self._settings = settings
+        self._failed: KeyedBackoff[str] = KeyedBackoff()
+        self._tasks: KeyedTasks[str] = KeyedTasks()
+        self._seats = WriteSeats(AT_ONCE, store.clock)
+
+    async def run(self) -> None:
+        """Runs until cancelled."""
+        await at_intervals_with_group(INTERVAL, self.look)
+
+    async def look(self, group: asyncio.TaskGroup) -> None:
+        """Begins to evict some of those that must go, in the group."""
+        if not self._settings.evict or self._store.unready():
+            return
+        pause, begun = Pause(), 0
+        for pod in list(self._store.cluster.pods.values()):
+            if begun < AT_A_LOOK and self._must_go(pod) and not self._failed.holds(pod.uid, self._store.clock()):
+                self._tasks.begin(group, pod.uid, self._evict_if_still_due(pod.uid, pod.namespace))
+                begun += 1
+            await pause.if_due()
+
+    async def _evict_if_still_due(self, uid: str, namespace: str) -> None:
+        if not await self._seats.take_for(namespace):
+            return
+        pod = self._store.cluster.pods.get(uid)
+        if self._store.unready() or pod is None or not self._must_go(pod):
+            self._seats.give_back()
+        else:
+            await self._evict(pod)
+
+    def _must_go(self, pod: Pod) -> bool:
+        cluster = self._store.cluster
+        if not pod.started or not pod.assigned or pod.terminating or pod.owner in SYSTEM_OWNERS:
+            return False
+        at = cluster.run_times.is_over_at(pod)
+        over = at is not None and at + self._settings.grace < self._store.clock() + cluster.epoch
+        return over and cluster.is_governed(pod)
+
+    async def _evict(self, pod: Pod) -> None:
+        why = "it has run for longer than its run time"
+        gone = evictions.going(self._store.cluster, pod, REASON, why)
+        try:
+            with self._seats.writing_in(pod.namespace):
+                await self._actuator.evict(name_of(pod))
+        except ActionFailed as failure:
+            self._failed.put(pod.uid, self._store.clock())
+            outcome = "blocked" if isinstance(failure, Blocked) else "failed"
+            log.info("not evicted", victim=pod.title, outcome=outcome, error=str(failure))
+        else:
+            self._failed.clear(pod.uid)
+            outcome = "evicted"
+            self._store.evictions.note(gone)
+            self._actuator.report(Event(about_pod(pod), "RunTimeExceeded", f"evicted: {why}"))
+        metrics.EVICTIONS.labels(REASON, outcome).inc()
