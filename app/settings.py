@@ -183,7 +183,12 @@ class ReclaimSettings(Section):
 
 
 class RunTimeSettings(Section):
-    """Eviction of pods that outlive their run times."""
+    """How long pods run: eviction of those that outlive it, and what is taken for those of which nobody says it."""
+
+    estimate: Literal["median", "never"] = Field(
+        default="median",
+        description="when pods end of which nobody says it: by the median of pods like them that have ended, or never",
+    )
 
     evict: bool = Field(
         default=False, description="evict pods that run for longer than is said of them, or than a max-run-time allows"

@@ -6,9 +6,10 @@ from app.api.models import ExpectedStartModel
 from app.times import rfc3339
 from app.whatif.expected_starts import ExpectedStarts
 from policy.objects.pod import Pod
+from policy.simulate.expected_start import ESTIMATED
 
-DECLARED, NONE = "declared", "none"
-"""Bases of an expected start: run times that somebody says, or nothing as no end lets the job start."""
+NONE = "none"
+"""The basis of an expected start if no end that is known lets the job start."""
 ASSUMING = "nobody of higher rank comes"
 
 
@@ -16,7 +17,8 @@ def model(starts: ExpectedStarts, pods: Collection[Pod]) -> ExpectedStartModel |
     """Returns the first expected start of these pods; None if it is not known yet."""
     found = starts.of(pods)
     if found is not None:
-        return ExpectedStartModel(at=rfc3339(found.at), basis=DECLARED, after=list(found.after), assuming=ASSUMING)
+        at, after = rfc3339(found.at), list(found.after)
+        return ExpectedStartModel(at=at, basis=found.basis, after=after, assuming=ASSUMING)
     return ExpectedStartModel(at="", basis=NONE, after=[], assuming=ASSUMING) if starts.was_sought(pods) else None
 
 
@@ -25,4 +27,5 @@ def sentence(expected: ExpectedStartModel | None) -> str:
     if expected is None or not expected.at:
         return ""
     after = f", once {', '.join(expected.after)} {'has' if len(expected.after) == 1 else 'have'} ended"
-    return f" Expected start: {expected.at}{after if expected.after else ''}, if {expected.assuming}."
+    guess = " (estimated)" if expected.basis == ESTIMATED else ""
+    return f" Expected start: {expected.at}{guess}{after if expected.after else ''}, if {expected.assuming}."

@@ -208,7 +208,8 @@ class QueuedJobList(Model):
 class ExpectedStartModel(Model):
     """When a waiting job is expected to start (RFC 3339; empty if no end that is known lets it), and what it assumes.
 
-    ``basis``: ``declared`` (run times that somebody says) or ``none``. ``after``: the first few pods that end then.
+    ``basis``: ``declared`` (run times that somebody says), ``estimated`` (some of them by pods that have ended) or
+    ``none``. ``after``: the first few pods that end then.
     """
 
     at: str

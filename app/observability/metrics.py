@@ -68,6 +68,12 @@ ADMISSION_WAIT = Histogram(
     ["queue"],
     buckets=(1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 3 * 24 * 3600, 7 * 24 * 3600),
 )
+EXPECTED_START_ERROR = Histogram(
+    "quotaward_expected_start_error_seconds",
+    "Time between the start that was first expected of a waiting pod or Job and its real one, by basis.",
+    ["basis"],
+    buckets=(1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 3 * 24 * 3600, 7 * 24 * 3600),
+)
 WAKE_UPS = Counter("quotaward_wake_ups", "Attempts to wake a refused pod, by outcome.", ["outcome"])
 EVICTIONS = Counter("quotaward_evictions", "Attempts to evict a pod, by reason and outcome.", ["reason", "outcome"])
 QUEUE_EVICTIONS = Counter(

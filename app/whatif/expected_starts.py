@@ -11,8 +11,9 @@ from app.garbage import undisturbed
 from app.pause import Pause, TimeIsUp, at_leisure
 from app.settings import Settings
 from app.store.store import Store
+from app.whatif.start_errors import StartErrors
 from policy.objects.pod import Pod
-from policy.simulate.expected_start import ExpectedStart, Forecast
+from policy.simulate.expected_start import ExpectedStart, Forecast, never
 from policy.simulate.snapshot import copy_steps, discard_steps, snapshot
 
 log = structlog.get_logger(__name__)
@@ -24,7 +25,10 @@ RESTRAINT = 4
 
 
 class ExpectedStarts:
-    """Keeps the starts that were computed last. ``expected.interval`` is the least time until it is computed again."""
+    """Keeps the starts that were computed last. ``expected.interval`` is the least time until it is computed again.
+
+    ``errors`` measures how good they were.
+    """
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
@@ -33,6 +37,7 @@ class ExpectedStarts:
         self._without: set[str] = set()
         self._next_at = self._stale_at = 0.0
         self._work: asyncio.Task[None] | None = None
+        self.errors = StartErrors(store)
 
     async def renew(self) -> None:
         """Computes the starts anew if it is time, and waits for that a moment. Never raises."""
@@ -70,9 +75,11 @@ class ExpectedStarts:
         epoch, is_complete = cluster.epoch, False
         with undisturbed(), suppress(TimeIsUp):
             copy = await at_leisure(copy_steps(snapshot(cluster, now)), deadline, pause)
-            forecast = Forecast(copy, terms, now, epoch)
+            estimates = self._settings.run_time.estimate == "median"
+            forecast = Forecast(copy, terms, now, epoch, cluster.ended.estimate if estimates else never)
             try:
                 is_complete = await at_leisure(forecast.play_steps(), deadline, pause)
             finally:
                 self._found, self._without = forecast.found, forecast.waiting if is_complete else set()
+                self.errors.expect(forecast.found, now + epoch)
                 await at_leisure(discard_steps(copy), pause=pause)

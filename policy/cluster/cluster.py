@@ -13,6 +13,7 @@ from policy.cluster.budgets import Budget, Budgets
 from policy.cluster.capacity import Capacity
 from policy.cluster.destinations import Destinations
 from policy.cluster.devices import Devices
+from policy.cluster.ended import EndedPods
 from policy.cluster.gang_admission import Gangs
 from policy.cluster.gang_holds import HOLD_TIME
 from policy.cluster.gate_admission import GateAdmission
@@ -121,6 +122,7 @@ class Cluster:
         self.reservations = Reservations(self)
         self.devices = Devices(self)
         self.run_times = RunTimes(self)
+        self.ended = EndedPods()
         # What is counted
         self.queue_changes = QueueChanges(self)
         self.queue_of: Callable[[Pod], str] = self.queue_changes.queue_of
@@ -181,6 +183,7 @@ class Cluster:
         if pod.pending:
             self.states.see_pending(pod, before)
         elif pod.finished:
+            self.ended.see(pod, before)
             self.states.leave(pod.uid)
         else:
             self.states.see_assigned(pod, before, now)

@@ -3,10 +3,11 @@
 Pods are evicted as in a cluster that goes on: also once their min-run-times no longer protect them.
 
 The scheduler and our controllers take no time, as in a story (policy.simulate.timeline). A pod of which nobody says how
-long it runs never ends. Neither does one that has outlived what is only said, or that should be gone but stays.
+long it runs ends when it is estimated to, or never. One that has outlived what is only said, or that should be gone but
+stays, never ends.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush, nsmallest
 from math import inf
@@ -25,12 +26,29 @@ NAMED = 5
 """Pods that are named of those that have to end first."""
 
 
+DECLARED, ESTIMATED = "declared", "estimated"
+"""Bases of an expected start: run times that somebody says, or some of them by pods that have ended."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExpectedStart:
-    """When a pod starts, in seconds since the epoch, and the first of the pods whose end lets it."""
+    """When a pod starts, in seconds since the epoch, and the first of the pods whose end lets it.
+
+    ``basis``: ``ESTIMATED`` if some pod that ends until then does so by an estimate.
+    """
 
     at: float
     after: tuple[str, ...]
+    basis: str = DECLARED
+
+
+Estimate = Callable[[Pod, float], float | None]
+"""Returns when a pod ends that runs, or starts at this time; None if that cannot be estimated."""
+
+
+def never(_pod: Pod, _now: float) -> float | None:
+    """Estimates nothing."""
+    return None
 
 
 class Forecast:
@@ -40,12 +58,15 @@ class Forecast:
     those that have not started.
     """
 
-    def __init__(self, cluster: Cluster, terms: Terms, now: float, epoch: float) -> None:
+    def __init__(self, cluster: Cluster, terms: Terms, now: float, epoch: float, estimate: Estimate = never) -> None:
         self.found: dict[str, ExpectedStart] = {}
         self.waiting = set(cluster.pending)
         self._epoch = epoch
         self._simulation = Simulation(cluster, terms, now, epoch)
         self._ends: list[tuple[float, str]] = []
+        self._estimate = estimate
+        self._estimated: set[str] = set()
+        self._basis = DECLARED
 
     def play_steps(self) -> Steps[bool]:
         """Goes on until all have started, or nothing more is to come. Returns False if too much comes."""
@@ -78,6 +99,10 @@ class Forecast:
         end = pod.deletion_time if pod.terminating else times.ends_at(pod, now)
         if end is not None and end <= now and not pod.terminating:
             end = times.ends_at(pod, now, enforced=True)
+        elif end is None and not times.unreadable(pod):
+            end = self._estimate(pod, now)
+            if end is not None:
+                self._estimated.add(pod.uid)
         if end is not None:
             heappush(self._ends, (max(end, now + 1), pod.uid))
 
@@ -90,6 +115,7 @@ class Forecast:
             if pod is None or not pod.assigned:
                 continue  # it was evicted
             ended.append(pod.title)
+            self._basis = ESTIMATED if pod.uid in self._estimated else self._basis
             if pod.terminating:
                 cluster.delete_pod(pod.uid)
             else:
@@ -103,7 +129,7 @@ class Forecast:
             for uid in (pod.uid, uid_of_stand_in(pod.uid.rpartition("/")[0])):
                 if uid in self.waiting:
                     self.waiting.discard(uid)
-                    self.found[uid] = ExpectedStart(simulation.time, after)
+                    self.found[uid] = ExpectedStart(simulation.time, after, self._basis)
             self._note_end(pod)
             yield
         simulation.bound.clear()

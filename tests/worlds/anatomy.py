@@ -15,7 +15,7 @@ from policy.quota.proportion import Division
 from policy.quota.queue_ledger import Tenant
 
 HISTORY = {
-    "Cluster": ("generations", "epoch", "queue_of"),
+    "Cluster": ("generations", "epoch", "queue_of", "ended"),
     "Ledger": ("changes", "generations", "queue_of", "own_queue_of", "_has_claim"),
     "RunTimeLimits": ("declared",),
     "QueueLedger": ("columns", "_changes", "_generations", "as_of"),
@@ -51,7 +51,7 @@ HISTORY = {
 """What by the name of a class depends on how something came about, or is worked out anew when it is asked for."""
 BOUNDED = (
     *("_store", "_settings", "_log", "_rows", "_watched", "columns", "memo", "memo_of_nodes", "_known", "_labels"),
-    "late",
+    *("late", "ended"),
     *("_same", "_without_claims", "_by_code", "_free_codes", "_free_slots", "_namespace_column", "_label_columns"),
 )
 """What need not be empty when all is gone: it does not grow with what there was."""

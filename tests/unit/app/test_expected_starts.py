@@ -4,10 +4,13 @@ import asyncio
 
 import pytest
 
+from app.api.expected import model, sentence
+from app.observability import metrics
 from app.settings import Settings
 from app.whatif import expected_starts
 from app.whatif.expected_starts import ExpectedStarts
-from tests.unit.app.given import Clock, client_of, node, pod, refused, store_with
+from policy.simulate.expected_start import ExpectedStart
+from tests.unit.app.given import Clock, client_of, node, pod, refused, see, store_with
 from tests.unit.app.situations import NO_ROOM, cpus
 
 STARTED = "2099-01-01T00:00:00Z"
@@ -104,3 +107,68 @@ def test_starts_that_were_computed_long_ago_are_not_told(monkeypatch):
         clock.now += later
         asyncio.run(starts.renew())
         assert (starts.of(pods) is not None) == is_told
+
+
+def done(number):
+    ran = {"startTime": "2098-12-31T00:00:00Z", "containerStatuses": [{"name": "main", "state": {"terminated": ENDED}}]}
+    return pod(f"done-{number}", "a", {"cpu": 1}, nodeName="n1") | {"status": {"phase": "Succeeded"} | ran}
+
+
+ENDED = {"finishedAt": "2098-12-31T00:01:30Z", "exitCode": 0}
+EPOCH = 4_070_908_800.0
+"""When the pods of these tests start: at the beginning of 2099."""
+
+
+@pytest.mark.parametrize("estimate", ["median", "never"])
+def test_where_nobody_says_it_a_start_is_estimated_unless_that_is_switched_off(estimate):
+    clock = Clock(0.0)
+    store = store_with(*world(), *(done(number) for number in range(5)), clock=clock)
+    store.cluster.epoch = EPOCH
+    starts = ExpectedStarts(store, Settings(run_time={"estimate": estimate}))
+    asyncio.run(starts.renew())
+    found = starts.of([store.cluster.pod("b", "p")])
+    assert found == (ExpectedStart(EPOCH + 90, ("a/run",), "estimated") if estimate == "median" else None)
+    told = sentence(model(starts, [store.cluster.pod("b", "p")]))
+    assert ("(estimated), once a/run has ended" in told) is (estimate == "median")
+
+
+def errors():
+    found = (each for metric in metrics.EXPECTED_START_ERROR.collect() for each in metric.samples)
+    return {
+        (each.labels["basis"], each.name.rpartition("_")[2]): each.value
+        for each in found
+        if each.name.endswith(("_sum", "_count"))
+    }
+
+
+def test_the_first_expected_start_is_compared_with_the_real_one():
+    clock = Clock(0.0)
+    p = refused(pod("p", "b"), NO_ROOM)
+    store = store_with(*world(activeDeadlineSeconds=90)[:2], p, clock=clock)
+    store.cluster.epoch = EPOCH
+    starts = ExpectedStarts(store, Settings())
+    before = errors()
+
+    def counted(started):
+        see(store, p | {"spec": p["spec"] | {"nodeName": "n1"}, "status": {"startTime": started} if started else {}})
+        asyncio.run(starts.errors.look())
+        return {key: value - before.get(key, 0) for key, value in errors().items() if key[0] == "declared"}
+
+    asyncio.run(starts.renew())
+    clock.now += 20
+    see(store, world(activeDeadlineSeconds=60)[1])
+    asyncio.run(starts.renew())
+    assert starts.of([store.cluster.pod("b", "p")]).at == EPOCH + 60
+    assert not counted("").get(("declared", "count"))
+    assert counted("2099-01-01T00:01:00Z") == {("declared", "count"): 1, ("declared", "sum"): 30}
+    assert counted("2099-01-01T00:01:00Z") == {("declared", "count"): 1, ("declared", "sum"): 30}
+
+
+def test_of_a_pod_that_is_gone_nothing_is_measured():
+    store = store_with(*world(activeDeadlineSeconds=90), clock=Clock(0.0))
+    store.cluster.epoch = EPOCH
+    starts, before = ExpectedStarts(store, Settings()), errors()
+    asyncio.run(starts.renew())
+    store.cluster.delete_pod(store.cluster.pod("b", "p").uid)
+    asyncio.run(starts.errors.look())
+    assert errors() == before

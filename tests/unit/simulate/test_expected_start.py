@@ -105,3 +105,21 @@ def test_it_gives_up_where_too_much_comes(monkeypatch):
     monkeypatch.setattr(expected_start, "MOST_MOMENTS", 1)
     found = Forecast(seen(sized("n1"), runs("run", run_time=60), waiting("p", 3)), Terms(), NOW, 0.0)
     assert at_once(found.play_steps()) is False
+
+
+def test_what_nobody_says_may_be_estimated_and_all_that_follows_is_so_too():
+    def after_a_minute(pod, now):
+        return (pod.started or now) + 60 if pod.name != "odd" else None
+
+    first, last = (replace(waiting(name, 3, priority=-1 - number), run_time=30) for number, name in enumerate("pq"))
+    declared, odd = runs("said", 3, node="n2", run_time=20), runs("odd", node="n3", run_time=-1)
+    cluster = seen(sized("n1"), sized("n2"), sized("n3"), runs("run"), declared, odd, first, last)
+    found = Forecast(cluster, Terms(), NOW, 0.0, after_a_minute)
+    assert at_once(found.play_steps())
+    told = {cluster.pods[uid].name: (each.at - NOW, each.basis) for uid, each in found.found.items()}
+    assert told == {"p": (20, "declared"), "q": (50, "declared")}
+    cluster = seen(sized("n1"), runs("run"), first, last)
+    found = Forecast(cluster, Terms(), NOW, 0.0, after_a_minute)
+    assert at_once(found.play_steps())
+    told = {cluster.pods[uid].name: (each.at - NOW, each.basis) for uid, each in found.found.items()}
+    assert told == {"p": (60, "estimated"), "q": (90, "estimated")}
