@@ -117,6 +117,8 @@ class Extender:
         cluster = self.store.cluster
         if cluster.is_exempt(pod):
             return "proposed", wire.proposed(args, respect_budgets=self.respect_budgets)
+        if cluster.is_placed(pod.uid):
+            return "refused", wire.preemption([])  # nobody is evicted so that a pod may grow in place
         # A node without a proposed victim has room (kube-scheduler 1.38 offers such): only a quota can refuse.
         admitted = cluster.check(pod) is None
         nodes = [node for node, proposed in args.candidates().items() if proposed.pods or not admitted]

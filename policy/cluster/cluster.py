@@ -512,7 +512,7 @@ class Cluster:
         if pod.group and (node := self.gangs.node_for(pod.uid)) and not self.is_exempt(pod):
             return Filtered(None, dict.fromkeys((name for name in names() if name != node), HELD))
         kept = self.reservations.rules_by_node(pod)
-        if not kept or self._is_placed(pod.uid) or not kept.keys() >= (offered := set(names())):
+        if not kept or self.is_placed(pod.uid) or not kept.keys() >= (offered := set(names())):
             if self.reservations.reserved.by_name:
                 self.reservations.nodes.note_answer(pod, kept)
             return Filtered(None, kept)
@@ -520,7 +520,7 @@ class Cluster:
         failed = {name: kept[name] for name in offered}
         return Filtered(refusal_by({*failed.values()}), failed)
 
-    def _is_placed(self, uid: str) -> bool:
+    def is_placed(self, uid: str) -> bool:
         """Whether a pod is on a node or has ended: then the scheduler's cache is older than the store."""
         return uid not in self.pending and uid in self.pods
 

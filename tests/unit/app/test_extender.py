@@ -126,6 +126,16 @@ def test_victims_are_of_the_quota_that_they_make_room_in():
     assert answer == {"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "a/low"}], "NumPDBViolations": 0}}}
 
 
+def test_nobody_is_evicted_for_a_pod_that_is_on_a_node_and_would_grow():
+    grown = pod("high", requests={"cpu": 4}, priority=5, nodeName="n1")
+    lent = pod("low", "b", requests={"cpu": 1}, nodeName="n1")
+    for growing, victims in ((grown, set()), (pod("high", requests={"cpu": 4}, priority=5), {"n1"})):
+        bounds = quota("a", min={"cpu": 4}), quota("b", min={"cpu": 0})
+        store = store_with(node("n1", cpu="4", pods="9"), *bounds, lent, growing)
+        answer = client_of(store).ask("preempt", preempting(grown, {"n1": ["b/low"]}))
+        assert (answer.get("NodeNameToMetaVictims") or {}).keys() == victims
+
+
 def test_after_evictions_in_vain_the_scheduler_evicts_only_own_pods_for_a_while():
     clock = Clock()
     bounds = [quota("a", min={"cpu": 2}), quota("b", min={"cpu": 0})]

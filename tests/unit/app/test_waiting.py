@@ -72,3 +72,9 @@ def test_what_a_scheduler_says_at_great_length_is_read_and_not_kept():
     assert reasons._cached_reason_in.cache_info().currsize == before
     assert reasons.reason_in(said[:1000]) == "elastic-quota-max"
     assert reasons._cached_reason_in.cache_info().currsize == before + 1
+
+
+def test_a_lack_of_devices_is_another_reason_than_room():
+    """kube-scheduler calls preemption not helpful then, and Quotaward evicts all the same."""
+    said = "0/3 nodes are available: 3 cannot allocate all claims. preemption: 0/3 nodes are available: "
+    assert reasons.reason_in(f"{said}3 Preemption is not helpful for scheduling.") == reasons.OTHER
