@@ -127,10 +127,11 @@ async def _rights(client: KubeClient, settings: Settings, live: Live) -> None:
         text = f"these credentials may do everything; --as ACCOUNT checks the rights of another, such as {example}"
         live.findings.append(info(text))
         return
+    jobs_wait = await _some_queue_jobs(client)
     wanted = [
-        *rights(settings.leader),
+        *rights(settings.leader, jobs_wait=jobs_wait),
         *rights_to_delete(settings.reclaim),
-        *rights_to_start_jobs(needed=await _some_queue_jobs(client), rows=settings.jobs.rows),
+        *rights_to_start_jobs(needed=jobs_wait, rows=settings.jobs.rows),
     ]
     who = live.account or "these credentials"
     for right, lacking in zip(wanted, await asyncio.gather(*map(lacks, wanted)), strict=True):

@@ -35,11 +35,12 @@ EVERYTHING = Right("*", "*", "*")
 """A right of administrators alone."""
 
 
-def rights(leader: LeaderSettings) -> Iterator[Right]:
-    """Yields every right that manifests/rbac grants."""
+def rights(leader: LeaderSettings, *, jobs_wait: bool = False) -> Iterator[Right]:
+    """Yields every right that manifests/rbac grants. ``jobs_wait``: Jobs of some namespace wait as a whole."""
     for kind in KINDS:
+        without = kind.advisory or kind.label in SUCCESSORS
         for verb in ("list", "watch"):
-            yield Right(kind.group, kind.plural, verb, needed=not (kind.advisory or kind.label in SUCCESSORS))
+            yield Right(kind.group, kind.plural, verb, needed=not without or (jobs_wait and kind is JOBS))
     for kind in QUOTA_KINDS:
         yield Right(kind.group, kind.plural, "patch", "status", needed=kind.label not in SUCCESSORS)
     yield Right(QUEUES.group, QUEUES.plural, "patch", "status")

@@ -1,17 +1,21 @@
 """The chart as an operator uses it: installed, upgraded and uninstalled by the real helm, on the real API server."""
 
+import base64
 import json
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 
+from app.store.heeded import JOBS_WAIT
+from tests.access.certificates import Authority
 from tests.cases.serving import serving
 from tests.controlplane.api import Api, path
 from tests.controlplane.gates import is_gated
-from tests.controlplane.objects import Object, pod
+from tests.controlplane.objects import Object, job, pod
 from tests.controlplane.processes import wait_until
 from tests.e2e.test_manifests import MANIFESTS, may
 
@@ -124,3 +128,29 @@ def test_a_release_is_installed_upgraded_and_leaves_nothing_but_the_definitions(
     release.run("uninstall", "quotaward")
     assert release.there(installed | upgraded) == set()
     assert cluster.api.items("elasticquotas") == []  # of a kind that is still there
+
+
+def test_a_release_with_the_webhook_lets_the_api_server_ask_its_service(cluster, release):
+    trusted = base64.b64encode(Authority().pem).decode()
+    asks = f"run=standalone,queuedJobs=webhook,webhook.caBundle={trusted},webhook.failurePolicy=Fail"
+    release.install(asks)
+    installed = release.objects()
+    assert release.there(installed) == installed
+    wait_until(lambda: release.may("patch", "jobs.batch"), "it may start Jobs")
+    namespace = cluster.namespace()
+    cluster.api.patch("namespaces", namespace, {"metadata": {"labels": {JOBS_WAIT: "queued"}}})
+
+    def refused() -> str:
+        try:
+            cluster.api.apply(job("tried", namespace), dryRun="All")
+        except httpx.HTTPStatusError as error:
+            return error.response.text
+        return ""
+
+    of_release = f"https://quotaward.{NAMESPACE}.svc:443/admission/gate"
+    wait_until(lambda: of_release in refused(), "the API server asks the Service of the release", detail=refused)
+
+    release.upgrade("queuedJobs=true")
+    wait_until(lambda: cluster.api.apply(job("tried", namespace), dryRun="All")["spec"]["suspend"], "policies do it")
+    assert not [each for each in release.there(installed) if "webhook" in each]
+    release.run("uninstall", "quotaward")

@@ -15,6 +15,7 @@ from tests.e2e.test_ignore_disruptions import kubectl, tried  # noqa: F401 - a f
 from tests.e2e.test_manifests import MANIFESTS, SYSTEM
 from tests.e2e.test_queued_jobs_policy import (  # noqa: F401 - fixtures, and the tests that these have
     LEFT_ALONE,
+    WAITING,
     account,
     controllers,
     held,
@@ -74,3 +75,14 @@ def test_while_nobody_answers_jobs_are_created_as_they_are(cluster, queued, inst
     finally:
         cluster.api.apply(webhook)
         in_force(cluster, queued)
+
+
+def with_commas(number, namespace):
+    item = job("wide", namespace)
+    item["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "v", "value": "," * number}]
+    return item
+
+
+def test_a_job_too_wide_to_be_read_does_not_wait(cluster, queued):  # noqa: F811
+    assert waits(tried(cluster, with_commas(300_000, queued))) == WAITING
+    assert waits(tried(cluster, with_commas(450_000, queued))) == LEFT_ALONE

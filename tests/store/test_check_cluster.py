@@ -10,7 +10,8 @@ from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import Quotaward, install_rights, right_to_delete
 
 QUEUE_NAME = "scheduling.volcano.sh/queue-name"
-LEASE = "Lease quotaward-system/quotaward"
+SYSTEM = "quotaward-system"
+LEASE = f"Lease {SYSTEM}/quotaward"
 
 
 @pytest.fixture
@@ -105,9 +106,19 @@ def test_the_right_to_start_jobs_is_missed_where_some_wait_as_a_whole(cluster, c
     cluster.api.patch(
         "namespaces", cluster.namespace("store"), {"metadata": {"labels": {"quotaward.dev/jobs": "queued"}}}
     )
-    status, lines = check("quotaward")
-    assert f"error: {missing}: see manifests/jobs/queued" in lines
+    status, lines = check("quotaward", QUOTAWARD_JOBS__KINDS="JobSet,RayJob")
+    assert [line for line in lines if line.startswith("error")] == [
+        f"error: {missing}: see manifests/jobs/queued",
+        *(
+            f"error: these credentials may not {verb} {kind}: see manifests/jobs/kinds/{folder}"
+            for kind, folder in (("jobsets.jobset.x-k8s.io", "jobset"), ("rayjobs.ray.io", "rayjob"))
+            for verb in ("list", "watch", "patch")
+        ),
+    ]
     assert status == 1
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody", "namespace": SYSTEM}}
+    cluster.api.apply(account)
+    assert "error: these credentials may not list jobs.batch: see manifests/rbac" in check("nobody")[1]
 
 
 def test_a_resource_that_no_node_lists_is_named(cluster, check):

@@ -227,6 +227,45 @@ def test_the_chart_gives_the_objects_that_kustomize_gives(kustomize, helm, flags
         assert charted[key] == item, key
 
 
+def test_the_overlay_of_the_webhook_has_the_right_that_its_policies_have_and_no_policy_that_changes_jobs(kustomize):
+    policies, webhook = compared(kustomize("jobs/queued")), compared(kustomize("jobs/webhook"))
+    changing = {key for key in policies if key[0].startswith("MutatingAdmissionPolicy")}
+    assert {kind for kind, _ in changing} == {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}
+    configuration = webhook.pop(("MutatingWebhookConfiguration", "quotaward-jobs"))
+    assert webhook == {key: item for key, item in policies.items() if key not in changing}
+    assert len(configuration["webhooks"]) == 2
+
+
+@pytest.mark.parametrize(("value", "directory"), [("queuedJobs", "jobs/webhook"), ("gates", "gates/webhook")])
+def test_the_chart_has_the_webhooks_with_the_ca_that_its_values_say(kustomize, helm, value, directory):
+    kind = "MutatingWebhookConfiguration"
+    flags = f"run=standalone,{value}=webhook,webhook.caBundle=QQ==,webhook.failurePolicy=Fail"
+    charted, policies = compared(helm("--set", flags)), compared(helm("--set", f"run=standalone,{value}=true"))
+    for (of, name), item in compared(kustomize(directory)).items():
+        for each in item["webhooks"] if of == kind else ():
+            each["failurePolicy"] = "Fail"
+            each["clientConfig"]["caBundle"] = "QQ=="
+        assert charted[of, name] == item
+    assert {of for of, _ in charted.keys() - policies.keys()} == {kind}
+    assert all(of.startswith("MutatingAdmissionPolicy") for of, _ in policies.keys() - charted.keys())
+
+
+def test_an_injector_may_fill_in_the_ca_of_the_webhooks(helm):
+    flags = "run=standalone,queuedJobs=webhook,webhook.annotations.cert-manager\\.io/inject-ca-from=a/b"
+    [webhook] = [o for o in helm("--set", flags) if o["kind"] == "MutatingWebhookConfiguration"]
+    assert webhook["metadata"]["annotations"] == {"cert-manager.io/inject-ca-from": "a/b"}
+    assert all("caBundle" not in each["clientConfig"] for each in webhook["webhooks"])
+
+
+@pytest.mark.parametrize(
+    ("flags", "missing"),
+    [("webhook.caBundle=QQ==", "needs run=standalone"), ("run=standalone", "needs webhook.caBundle")],
+)
+def test_the_chart_has_no_webhook_that_nobody_could_ask(helm, flags, missing):
+    with pytest.raises(AssertionError, match=missing):
+        helm("--set", f"queuedJobs=webhook,{flags}")
+
+
 def test_the_values_of_the_chart_are_put_in(helm):
     values = "image.repository=here/quotaward,image.tag=v9,replicas=3,nodeSelector.a=b,extraArgs={--log.format=json}"
     objects = helm("--set", f"run=standalone,gates=true,queuedJobs=true,{values}", namespace="elsewhere")
@@ -299,6 +338,8 @@ def test_the_chart_is_well_formed(install_tools):
         ("--set", "image.tag=137"),  # would be the tag %!s(int64=137)
         ("--set", "gates=1"),
         ("--set-string", "gates=no"),
+        ("--set", "queuedJobs=webhooks"),
+        ("--set", "webhook.caBundle=-----BEGIN"),
         ("--set", "extraArgs=--log.format=json"),
         ("--set", "gate=true"),
         ("--set", "image.repo=x"),

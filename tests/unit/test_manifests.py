@@ -556,7 +556,8 @@ def test_nothing_takes_in_what_is_for_the_operator_to_choose(file, folder):
     taken_in = reading.document(file.read_text()).get("resources", [])
     there = (MANIFESTS / folder).resolve()
     takes_it_in = any((file.parent / each).resolve().is_relative_to(there) for each in taken_in)
-    assert takes_it_in == (file.parent.name == there.name)
+    in_its_place = folder == "jobs/queued" and file.parent == MANIFESTS / "jobs/webhook"  # it is chosen instead
+    assert takes_it_in == (file.parent.name == there.name or in_its_place)
 
 
 @pytest.mark.parametrize("file", FILES, ids=name)

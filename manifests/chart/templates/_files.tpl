@@ -37,6 +37,24 @@ context, the folder. */}}
 {{- end -}}
 {{- end -}}
 
+{{/* The configuration of a webhook that Quotaward serves itself, with the CA by which it is known. Takes a list: the chart's
+context, the file. */}}
+{{- define "quotaward.webhook" -}}
+{{- $context := index . 0 -}}
+{{- $values := $context.Values.webhook -}}
+{{- if ne $context.Values.run "standalone" }}{{ fail "webhook: needs run=standalone, whose Service the API server calls" }}{{ end -}}
+{{- if not (or $values.caBundle $values.annotations) -}}
+{{- fail "webhook: needs webhook.caBundle, or webhook.annotations for an injector: the API server trusts nobody without a CA" -}}
+{{- end -}}
+{{- $webhook := include "quotaward.file" . | fromYaml -}}
+{{- with $values.annotations }}{{ $_ := set $webhook.metadata "annotations" . }}{{ end -}}
+{{- range $webhook.webhooks -}}
+{{- if $values.caBundle }}{{ $_ := set .clientConfig "caBundle" $values.caBundle }}{{ end -}}
+{{- $_ := set . "failurePolicy" $values.failurePolicy -}}
+{{- end -}}
+{{- toYaml $webhook -}}
+{{- end -}}
+
 {{/* The rules of admission, for the scheduler that asks Quotaward here. */}}
 {{- define "quotaward.admission" -}}
 {{- range $path, $_ := .Files.Glob "files/admission/*.yaml" -}}

@@ -55,6 +55,13 @@ def test_the_right_to_delete_is_needed_only_where_budgets_are_not_heeded_for_eve
     assert (as_it_comes.needed, with_patience.needed) == (False, True)
 
 
+def test_jobs_have_to_be_seen_where_they_wait_as_a_whole():
+    def needed(**given):
+        return {(each.resource, each.verb) for each in rights(LeaderSettings(), **given) if each.needed}
+
+    assert needed(jobs_wait=True) - needed() == {("jobs", "list"), ("jobs", "watch")}
+
+
 def test_a_quotaward_that_answers_and_was_never_asked_is_told_of():
     with Forwarding(client_of(store_with())) as server:
         first, second = extender(server.url)
