@@ -288,7 +288,7 @@ async def _control(store: Store, actuator: Actuator, settings: Settings) -> None
             RunTimes(store, actuator).run,
             Unjudged(store, actuator).run,
         ),
-        "gates": Gates(store, actuator, settings.gates).run,
+        "gates": Gates(store, actuator, settings.gates, settings.jobs).run,
         "reclaim": partial(
             _together,
             Reclaim(store, actuator, settings.reclaim).run,

@@ -279,6 +279,9 @@ class JobSettings(Section):
         gt=0,
         description="seconds after the start of a Job for which room is kept for pods of it that have not come",
     )
+    concurrency: int = Field(
+        default=4, ge=1, le=100, description="number of Jobs that are started at the same time, or gates.concurrency"
+    )
     kinds: str = Field(
         default="",
         description=f"other kinds whose jobs may wait as a whole, separated by commas, of {', '.join(BUILT_IN)}",

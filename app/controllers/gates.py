@@ -1,6 +1,7 @@
-"""Opens the gates of waiting pods in the fair order. For the leader only.
+"""Opens the gates of waiting pods, and starts Jobs that wait as a whole, in the fair order. For the leader only.
 
-The next gate is chosen only when a seat is free to open it, so that the choice uses the latest state.
+The next one is chosen only when a seat is free for it, whatever it is, so that the choice uses the latest state. Jobs
+have seats of their own, and more of them: each is a request to the API server that its pods do not wait in line for.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from app.controllers.write_seats import WriteSeats
 from app.observability import metrics
 from app.observability.queue_metrics import label_of
 from app.pause import SLICE
-from app.settings import GateSettings
+from app.settings import GateSettings, JobSettings
 from app.store.store import Store
 from policy.objects.pod import Pod, StandsFor
 from policy.queueing import ungating
@@ -43,17 +44,20 @@ REJECTED = (5.0, 300.0)
 class Gates:
     """Opens gates after every change that may matter."""
 
-    def __init__(self, store: Store, actuator: Actuator, settings: GateSettings) -> None:
+    def __init__(self, store: Store, actuator: Actuator, settings: GateSettings, of_jobs: JobSettings) -> None:
         self._store = store
         self._actuator = actuator
         self._lookahead = settings.lookahead
-        self._seats = WriteSeats(settings.concurrency, store.clock, store.cluster.gates.look_again)
+        again = store.cluster.gates.look_again
+        starts = max(settings.concurrency, of_jobs.concurrency)
+        self._gate_seats = WriteSeats(settings.concurrency, store.clock, again)
+        self._start_seats = WriteSeats(starts, store.clock, again)
         self._seen: tuple[int, ...] = ()
         self._looked = float("-inf")
         self._rejected: KeyedBackoff[str] = KeyedBackoff(*REJECTED)
         self._withdrawn: set[str] = set()
         self._told_of_right: set[str] = set()
-        self._started_in_part = StartedInPart(store, actuator, self._seats)
+        self._started_in_part = StartedInPart(store, actuator, self._start_seats)
         self._not_before = float("-inf")
         self._pause = SOON[0]
         self._adopted = False
@@ -88,12 +92,13 @@ class Gates:
         if state == self._seen and now - self._looked < AGAIN:
             return 0.0
         self._seen, self._looked = state, now
-        return await self._round(group, UngatingRound(cluster, self._lookahead, self._seats.are_kept_from))
+        return await self._round(group, UngatingRound(cluster, self._lookahead, self._are_kept_from))
 
     async def _round(self, group: asyncio.TaskGroup, ungating_round: UngatingRound) -> float:
-        """Opens jobs one by one, choosing each when a seat is free; returns the seconds of work."""
+        """Opens jobs one by one, choosing each when seats of both sorts are free; returns the seconds of work."""
         worked, steps = 0.0, ungating_round.run(self._store.clock())
-        await self._seats.take()
+        await self._gate_seats.take()
+        await self._start_seats.take()
         try:
             while self._may_go_on():
                 started = time.perf_counter()
@@ -104,23 +109,30 @@ class Gates:
                 if pods is None:
                     break
                 for at, pod in enumerate(pods):
-                    if self._seats.are_kept_from(pod.namespace):
+                    if self._are_kept_from(pod.namespace):
                         self._regate(pods[at:])
                         break
                     group.create_task(self._open(pod))
-                    await self._take_seat(pods[at + 1 :])
+                    await self._take_seat(self._seats_for(pod), pods[at + 1 :])
                 await asyncio.sleep(0)
         finally:
-            self._seats.give_back()
+            self._gate_seats.give_back()
+            self._start_seats.give_back()
         return worked
+
+    def _seats_for(self, pod: Pod) -> WriteSeats:
+        return self._gate_seats if pod.stands_for is None else self._start_seats
+
+    def _are_kept_from(self, namespace: str) -> bool:
+        return self._gate_seats.are_kept_from(namespace) or self._start_seats.are_kept_from(namespace)
 
     def _may_go_on(self) -> bool:
         return not self._store.unready() and self._store.clock() >= self._not_before
 
-    async def _take_seat(self, pods: list[Pod]) -> None:
+    async def _take_seat(self, seats: WriteSeats, pods: list[Pod]) -> None:
         """Waits for a seat. If cancelled, withdraws the grants of pods whose gate stays closed."""
         try:
-            await self._seats.take()
+            await seats.take()
         except BaseException:
             self._regate(pods)
             raise
@@ -137,7 +149,7 @@ class Gates:
             act, counter = self._actuator.start_job, metrics.JOBS_STARTED
         waits_since = self._waits_since(pod)
         try:
-            with self._seats.writing_in(pod.namespace):
+            with self._seats_for(pod).writing_in(pod.namespace):
                 await act(pod)
         except ActionFailed as failure:
             counter.labels("failed").inc()

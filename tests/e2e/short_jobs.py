@@ -104,13 +104,14 @@ class Turns:
         owners = {r.object["metadata"]["uid"]: r.object["owners"] for r in self._recorder.records if r.kind == "pods"}
         return list(owners.values())
 
-    def in_turn(self) -> int:
-        """How many were started as their age in their namespace says."""
+    def out_of_turn(self) -> int:
+        """By how many turns a Job was started before or after its age in its namespace says, at most."""
         of_namespace = defaultdict[str, list[tuple[str, str]]](list)
         for record in self.starts():
             meta = record.object["metadata"]
             of_namespace[meta["namespace"]].append((meta["creationTimestamp"], meta["name"]))
-        return sum(was == due for order in of_namespace.values() for was, due in zip(order, sorted(order), strict=True))
+        due = {each: turn for order in of_namespace.values() for turn, each in enumerate(sorted(order))}
+        return max(abs(turn - due[each]) for order in of_namespace.values() for turn, each in enumerate(order))
 
     def imbalance(self, given: Sequence[Tenant]) -> float:
         """By how many places a namespace had more or less than its part of all starts, at most over all prefixes.

@@ -60,7 +60,7 @@ class Quotaward:
                 "events": Refusals(store, actuator),
                 "deadlines": Deadlines(store, actuator),
                 "unjudged": Unjudged(store, actuator),
-                "gates": Gates(store, actuator, settings.gates),
+                "gates": Gates(store, actuator, settings.gates, settings.jobs),
                 "reclaim": Reclaim(store, actuator, settings.reclaim, epoch),
                 "outlived": Outlived(store, actuator, settings.run_time),
                 "reserve": Reserve(store, actuator, settings.reserve.terms, epoch),

@@ -12,7 +12,7 @@ from app.api.admission import patch_of
 from app.controllers import write_seats
 from app.controllers.gates import AGAIN, REJECTED, SOON, Gates
 from app.kube.scheduling_gates import removal
-from app.settings import GateSettings, Settings
+from app.settings import GateSettings, JobSettings, Settings
 from app.store.pods import PODS
 from tests.unit.app.given import Clock, client_of, namespace, node, pod, quota, see, store_with
 from tests.unit.app.test_page import Parsed
@@ -70,7 +70,7 @@ class Ungating:
         big = node(cpu="100", memory="1Ti", pods="500")
         self.store = store_with(NAMESPACE, big, *items, clock=self.clock)
         self.doors = Doors(self.store)
-        self.gates = Gates(self.store, self.doors, GateSettings(concurrency=concurrency))
+        self.gates = Gates(self.store, self.doors, GateSettings(concurrency=concurrency), JobSettings())
 
     def look(self, until=None):
         """Who is let out now, or until this holds; after that those that hang are given up."""
@@ -203,7 +203,7 @@ def test_the_next_leader_looks_again_at_pods_that_backed_off():
     ungating = Ungating(gated(1), most(1))
     ungating.doors.failures = [Rejected("422")]
     assert ungating.look() == []
-    ungating.gates = Gates(ungating.store, ungating.doors, GateSettings())
+    ungating.gates = Gates(ungating.store, ungating.doors, GateSettings(), JobSettings())
     assert ungating.look() == ["p1"]
 
 

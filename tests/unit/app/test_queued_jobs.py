@@ -1,5 +1,6 @@
 """Jobs that wait as a whole, as people see them: in REST, on the page, in explanations and in metrics."""
 
+import asyncio
 import json
 import re
 
@@ -346,6 +347,28 @@ def test_how_long_a_job_has_waited_is_observed_when_it_has_been_started(failures
     observed = samples(ungating.store, "quotaward_admission_wait_seconds_sum")
     assert observed.get((name,)) == waited
     assert [pod.name for pod in cluster.pods.values()] == (["train-0", "train-1"] if waited else ["job/train"])
+
+
+@pytest.mark.parametrize(("concurrency", "at_once"), [(1, 4), (6, 6)])
+def test_jobs_are_started_side_by_side_and_gates_opened_as_few_at_a_time_as_ever(concurrency, at_once):
+    pods = [pod(f"p{number}", schedulingGates=[GATE]) for number in range(9)]
+    jobs = [job(f"j{number}", 1, created=number) for number in range(9)]
+    ungating = Ungating(labelled(), *pods, *jobs, concurrency=concurrency)
+    actuator, under_way, chosen, most = ungating.doors, [], [], []
+
+    async def start(stand_in):
+        under_way.append(stand_in)
+        chosen.append(stand_in.stands_for.name)
+        most.append(len(under_way))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        under_way.remove(stand_in)
+        await RecordingActuator.start_job(actuator, stand_in)
+
+    actuator.start_job = start
+    assert len(ungating.look()) == 9
+    assert (actuator.most_under_way, max(most)) == (concurrency, at_once)
+    assert chosen == [f"j{number}" for number in range(9)]
 
 
 # Where only pods are meant

@@ -49,6 +49,7 @@ VALUES = {
     "jobs.start_patience": (5.0, 6.0, 7.0),
     "jobs.kinds": ("JobSet", "RayJob", "JobSet,RayJob"),
     "gates.concurrency": (1, 2, 3),
+    "jobs.concurrency": (4, 2, 3),
     "groups.legacy": ("on", "off", "auto"),
     "quota_manager.enabled": (True, False, True),
     "reserve.starving_after": (1.0, 2.0, 3.0),
