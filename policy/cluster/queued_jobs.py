@@ -79,6 +79,7 @@ class QueuedJobs:
         self._came: dict[str, Counter[int]] = {}
         self._parts: dict[str, _Part] = {}
         self._granted: dict[str, QueuedJob] = {}
+        self._settled: dict[Key, str] = {}  # UIDs of Jobs that were started, and for which nothing is kept any more
         self._made: dict[Key, list[str]] = {}
         self._outdated: dict[Key, None] = {}
         self._naming: dict[tuple[str, str], dict[Key, None]] = {}
@@ -132,6 +133,8 @@ class QueuedJobs:
         elif known is not None:
             self._note_grant(known)
         self._outdated.pop(job.key, None)
+        if not job.awaits_pods:
+            self._settled.pop(job.key, None)
         self._note_claims(job)
         self._jobs[job.key] = job = self._filled(job)
         names = self._names.setdefault(job.namespace, set())
@@ -156,6 +159,7 @@ class QueuedJobs:
     def gone(self, key: Key) -> None:
         """Sees that a Job is gone, and with it the pods that were made for it here."""
         self.late = [each for each in self.late if each[0].key != key]
+        self._settled.pop(key, None)
         self.delete(key)
         for uid in self._made.pop(key, ()):
             self._cluster.delete_pod(uid)
@@ -446,23 +450,38 @@ class QueuedJobs:
             self.delete(job.key)
 
     def _keep_anew(self, job: QueuedJob, now: float) -> bool:
-        """Keeps room for all pods of a Job that was started, if the rules admit them; returns whether they do.
+        """Keeps room for the pods of a Job that was started, if the rules admit them; returns whether they do.
 
-        An earlier leader may have started it, or this one, and the answer was lost.
+        An earlier leader may have started it, or this one, and the answer was lost. Its controller says that it has
+        begun only after its first pods have come, and the Job may change between.
         """
         cluster, uid = self._cluster, uid_of_stand_in(job.uid)
+        if self._settled.get(job.key) == job.uid:
+            return False
         if job.least:
             self._parts[uid] = _Part(job.pods - job.lacking, suspended=True, parallelism=job.asked)
-        kept = self._stand_in(job, self._missing(job), at_gate=False)
+        self._count_placed(job)
+        if not any(missing := self._missing(job)):
+            self._forget_start(uid)
+            return False
+        kept = self._stand_in(job, missing, at_gate=False)
         cluster.upsert_pod(kept, now)
         if cluster.check(kept) is not None:
-            self._parts.pop(uid, None)
+            self._forget_start(uid)
             return False
         cluster.gate_admission.ungate(kept, Ungated((cluster.queue_of(kept), kept.namespace), kept.request), now)
         self._until[uid] = now + self._patience
         self._granted[uid] = job
         self._keep_for_missing(job, cluster.gates.ungated[uid], now)
         return True
+
+    def _count_placed(self, job: QueuedJob) -> None:
+        """Counts the pods of a Job that have come, and are on nodes, before it was known here."""
+        uid = uid_of_stand_in(job.uid)
+        for placed in self._cluster.table.in_namespaces([job.namespace]):
+            if placed.pod.assigned and not placed.pod.terminating and self._job_of(placed.pod) is job:
+                at = set_of(job, placed.pod, self._missing(job))
+                self._came.setdefault(uid, Counter())[at] += 1
 
     def _keep_for_missing(self, job: QueuedJob, ungated: Ungated, now: float) -> None:
         uid, seen = uid_of_stand_in(job.uid), self._is_seen_started(job)
@@ -483,6 +502,7 @@ class QueuedJobs:
     def _settle(self, job: QueuedJob, now: float) -> None:
         """Ends a start, or a growth. An elastic Job may wait for more pods at once."""
         self._end(uid_of_stand_in(job.uid))
+        self._settled[job.key] = job.uid
         self._jobs[job.key] = job = replace(job, awaits_pods=False)
         self._wait_or_rest(job, now)
 
@@ -505,11 +525,14 @@ class QueuedJobs:
             cluster.gates.leave(pod.uid)
 
     def _end(self, uid: str) -> None:
+        self._forget_start(uid)
+        self._cluster.delete_pod(uid)
+
+    def _forget_start(self, uid: str) -> None:
         self._until.pop(uid, None)
         self._came.pop(uid, None)
         self._parts.pop(uid, None)
         self._granted.pop(uid, None)
-        self._cluster.delete_pod(uid)
 
 
 def _claims_of(job: QueuedJob) -> Iterator[tuple[str, str]]:

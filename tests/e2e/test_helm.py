@@ -136,7 +136,7 @@ def test_a_release_with_the_webhook_lets_the_api_server_ask_its_service(cluster,
     release.install(asks)
     installed = release.objects()
     assert release.there(installed) == installed
-    wait_until(lambda: release.may("patch", "jobs.batch"), "it may start Jobs")
+    wait_until(lambda: release.may("patch", "batch:jobs"), "it may start Jobs")
     namespace = cluster.namespace()
     cluster.api.patch("namespaces", namespace, {"metadata": {"labels": {JOBS_WAIT: "queued"}}})
 

@@ -6,7 +6,9 @@ from functools import cache
 from typing import Any
 
 from app.store.budgets import BUDGETS
+from app.store.heeded import JOBS_WAIT
 from app.store.jobs import JOBS
+from app.store.namespaces import NAMESPACES
 from app.store.pod_groups import POD_GROUPS
 from app.store.pods import PODS
 from tests.fuzz.seeds import ITEMS
@@ -15,7 +17,7 @@ from tests.fuzz.world import Fault, World
 from tests.hostile.chance import Chance
 from tests.hostile.others import GROUP_VERSIONS, hostile_budget, hostile_group, hostile_job
 from tests.hostile.pods import TRICKS, Place, hostile_pod
-from tests.unit.app.given import Json, pod, quota
+from tests.unit.app.given import Json, made, pod, quota
 
 OWN, OTHERS = "a", "o"
 """The namespace of the tenant, and one of somebody else."""
@@ -49,6 +51,18 @@ def tenants_objects(data: bytes) -> None:
             raise Fault(f"{name} for the pod of somebody else takes {taken} steps, {others[name]} without this")
     _ensure_few("control", _world().control())
     _world().recount()
+    jobs = [item for item in items if item["kind"] == JOBS.name]
+    for item in jobs:  # as soon as it was started
+        _loop().run_until_complete(_taking_in(_flapped(item)))
+    if jobs:
+        _ensure_few("control", _world().control())
+        _world().recount()
+
+
+def _flapped(item: Json) -> Json:
+    """A Job that its tenant suspends, or starts, by itself."""
+    spec = item.get("spec")
+    return item | {"spec": spec | {"suspend": not spec.get("suspend")}} if isinstance(spec, dict) else item
 
 
 def tenants_seeds() -> list[bytes]:
@@ -167,4 +181,5 @@ def _world() -> World:
     ]
     for each in crowd:
         each["metadata"] |= {"uid": f"{OTHERS}/{each['metadata']['name']}"}
-    return World([*ITEMS, quota(OTHERS, min={"cpu": 20}), *crowd])
+    jobs_wait = made(NAMESPACES, OWN, metadata={"labels": {JOBS_WAIT: "queued"}})
+    return World([*ITEMS, jobs_wait, quota(OTHERS, min={"cpu": 20}), *crowd])

@@ -12,6 +12,7 @@ from app.main import cluster_of
 from app.settings import Settings
 from app.store.kinds import KINDS
 from policy.cluster.cluster import Cluster
+from policy.objects.pod import Pod
 from policy.objects.resources import Resources, total
 from tests.unit.app.given import Clock, Json, complete, see
 from tests.worlds.quotaward import Quotaward
@@ -24,6 +25,13 @@ class Fault(AssertionError):
     """Something that no input may do."""
 
 
+class Actuator(RecordingActuator):
+    """Starts Jobs, of which nobody makes the pods here: a tenant chooses how many there would be."""
+
+    async def start_job(self, pod: Pod) -> None:
+        """Does nothing."""
+
+
 class World:
     """Quotaward over these objects, and what keeps its store true to the API server."""
 
@@ -31,7 +39,7 @@ class World:
         self._items = items
         self.clock = Clock()
         settings = Settings.model_validate({"quota_manager": {"enabled": True}, "store": {"settle_time": 0}})
-        self._quotaward = Quotaward(settings, self.clock, time.time, RecordingActuator)
+        self._quotaward = Quotaward(settings, self.clock, time.time, Actuator)
         self.store = self._quotaward.store
         self._reflectors: dict[str, Reflector] = {}
         self.reset()

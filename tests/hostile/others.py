@@ -1,12 +1,15 @@
 """Whatever hostile tenants write besides pods: budgets, pod groups of every API group, Jobs."""
 
+from app.store.heeded import MIN_PARALLELISM, PARALLELISM, QUEUED
 from tests.controlplane.objects import Object, job
 from tests.controlplane.pod_groups import NATIVE, OLDER_SCHEDULER_PLUGINS, SCHEDULER_PLUGINS, VOLCANO
 from tests.hostile.chance import Chance
-from tests.hostile.pods import Place
+from tests.hostile.pods import Place, hostile_pod
 
 ABSURD = (0, -1, 1, 2, 5, 1000, 10**6, 2**31 - 1)
 GROUP_VERSIONS = (SCHEDULER_PLUGINS, VOLCANO, NATIVE, OLDER_SCHEDULER_PLUGINS)
+NUMBERS = (0, 1, 3, 100, 10**6, 2**31 - 1)
+"""Pods that a Job runs at a time, or in all."""
 MOST_RULES = 20
 
 
@@ -35,7 +38,35 @@ def hostile_group(chance: Chance, place: Place, name: str, version: str) -> Obje
 
 
 def hostile_job(chance: Chance, place: Place, name: str) -> Object:
-    """A Job with as many rules for failures as there may be; nobody here runs it."""
+    """A Job with as many rules for failures as there may be, or one that waits as a whole; nobody here runs it."""
+    return _waiting_job(chance, place, name) if chance.often(0.5) else _job_with_rules(chance, place, name)
+
+
+def _waiting_job(chance: Chance, place: Place, name: str) -> Object:
+    """A Job whose size, labels, annotations, owners and pods are made up."""
+    template = hostile_pod(chance, place, name)
+    about_pods = {key: template["metadata"].get(key, {}) for key in ("labels", "annotations")}
+    template["spec"].pop("nodeName", None)
+    item = job(name, place.namespace, suspend=chance.often(0.7))
+    item["spec"] |= {
+        "parallelism": chance.of(*NUMBERS),
+        "completions": chance.of(None, *NUMBERS),
+        "template": {"metadata": about_pods, "spec": template["spec"] | {"restartPolicy": "Never"}},
+    }
+    made_up = (*map(str, ABSURD), "9" * 5000, "1.5", "+1", "", chance.word())
+    owner = {"apiVersion": "batch/v1", "kind": chance.of("CronJob", "Job", "JobSet"), "name": name, "uid": f"a/{name}"}
+    item["metadata"] |= {
+        "labels": chance.of({}, {QUEUED: "true"}, {QUEUED: "false"}),
+        "annotations": {
+            **chance.of({}, {MIN_PARALLELISM: chance.of(*made_up)}),
+            **chance.of({}, {PARALLELISM: chance.of(*made_up)}),
+        },
+        "ownerReferences": chance.of([], [], [owner | {"controller": True}]),
+    }
+    return item
+
+
+def _job_with_rules(chance: Chance, place: Place, name: str) -> Object:
     rules = [_rule(chance) for _ in range(chance.randint(0, MOST_RULES))]
     limits = {
         "backoffLimit": chance.of(0, 1, 2**31 - 1),

@@ -435,3 +435,44 @@ def test_late_jobs_that_nobody_is_told_of_are_noted_in_a_bounded_number():
     assert len(cluster.queued_jobs.late) == MOST_LATE
     cluster.queued_jobs.gone(("a", f"j{MOST_LATE}"))
     assert len(cluster.queued_jobs.late) == MOST_LATE - 1
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_nothing_is_kept_again_for_a_job_whose_pods_have_come(times):
+    train, late = job("train", 3), job("late", 1, created=1)
+    cluster = queued(train, cpu=4)
+    assert started(cluster) == ["train"]
+    for number in range(3):
+        cluster.upsert_pod(its_pod(train, number, node="n1"), now=0)
+    for _ in range(times):  # its user labels it, say
+        cluster.queued_jobs.upsert(without_pods(train), now=0)
+    assert (used(cluster), cluster.queued_jobs.starting()) == (3, [])
+    cluster.queued_jobs.upsert(late, now=0)
+    assert started(cluster) == ["late"]
+
+
+def test_what_was_released_after_the_patience_is_not_kept_again_when_the_job_changes():
+    train = job("train", 3)
+    cluster = queued(train)
+    assert started(cluster) == ["train"]
+    cluster.queued_jobs.upsert(without_pods(train), now=0)
+    cluster.tick(PATIENCE)
+    cluster.queued_jobs.upsert(without_pods(train), now=PATIENCE)
+    assert used(cluster) == 0
+    cluster.queued_jobs.upsert(train, now=PATIENCE)  # its user suspends it
+    assert started(cluster, PATIENCE) == ["train"]
+    cluster.gate_admission.regate("job/uid-train", now=PATIENCE)  # the answer is lost
+    cluster.queued_jobs.upsert(without_pods(train), now=PATIENCE)
+    assert used(cluster) == 3
+
+
+def test_a_leader_that_begins_keeps_room_only_for_pods_that_are_not_on_nodes_yet():
+    train = job("train", 3)
+    cluster = queued()
+    for number in range(2):
+        cluster.upsert_pod(its_pod(train, number, node="n1"), now=0)
+    cluster.upsert_pod(its_pod(job("other", 1), 0, node="n1"), now=0)
+    cluster.queued_jobs.upsert(without_pods(train), now=0)
+    assert used(cluster) == 4
+    cluster.upsert_pod(its_pod(train, 2), now=0)
+    assert (used(cluster), cluster.queued_jobs.starting()) == (4, [])

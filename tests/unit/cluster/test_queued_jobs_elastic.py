@@ -321,3 +321,17 @@ def test_it_does_not_grow_while_pods_of_it_are_taken():
     assert let_go(cluster) == {}
     cluster.tick(REST)
     assert let_go(cluster, now=REST) == {"train": 4}
+
+
+def test_a_part_whose_pods_have_come_is_not_kept_again_when_its_job_changes():
+    train = elastic(1, 3)
+    cluster = queued(train, cpu=2)
+    assert let_go(cluster) == {"train": 2}
+    for number in range(2):
+        cluster.upsert_pod(replace(comes(cluster, train, number), node="n1"), now=0)
+    unnoticed = replace(running(train, 2), marked=True, awaits_pods=True)
+    for _ in range(2):  # the second time, its fields are not ours any more
+        cluster.queued_jobs.upsert(unnoticed, now=0)
+    assert (used(cluster), cluster.queued_jobs.starting()) == (2, [])
+    cluster.upsert_node(node("n1", size={"cpu": 9, "pods": 99}))
+    assert let_go(cluster) == {"train": 3}
