@@ -227,7 +227,7 @@ def test_the_chart_gives_the_objects_that_kustomize_gives(kustomize, helm, flags
         assert charted[key] == item, key
 
 
-def test_the_overlay_of_the_webhook_has_the_right_that_its_policies_have_and_no_policy_that_changes_jobs(kustomize):
+def test_the_overlay_of_the_webhook_has_the_right_and_no_policy_that_changes_jobs(kustomize):
     policies, webhook = compared(kustomize("jobs/queued")), compared(kustomize("jobs/webhook"))
     changing = {key for key in policies if key[0].startswith("MutatingAdmissionPolicy")}
     assert {kind for kind, _ in changing} == {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}

@@ -451,7 +451,7 @@ def test_nothing_is_kept_again_for_a_job_whose_pods_have_come(times):
     assert started(cluster) == ["late"]
 
 
-def test_what_was_released_after_the_patience_is_not_kept_again_when_the_job_changes():
+def test_what_was_released_after_the_patience_is_not_kept_again():
     train = job("train", 3)
     cluster = queued(train)
     assert started(cluster) == ["train"]
