@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from policy.cluster.device_pools import DevicePools
 from policy.objects.constraints import CLAIM
-from policy.objects.device import IMPLICIT, MOST_CLAIMS, as_in_pods, class_of
+from policy.objects.device import IMPLICIT, MOST_HOLDERS, as_in_pods, class_of
 from policy.objects.resources import NOTHING, add, subtract, total
 from policy.quota.elastic_quota import elastic_quota
 
@@ -284,8 +284,11 @@ class Devices:
             paid, held = self._payer(key) == uid, uid in self._holders.get(key, ())
             _remove(self._users, key, uid)
             _remove(self._holders, key, uid)
-            if paid or held:
-                again[self._choose_payer(key)] = None
+            payer = self._choose_payer(key)
+            if paid:
+                again[payer] = None
+            elif held:
+                self._note_sharing(payer)
 
     def _constraints(self, pod: Pod, needs: DeviceNeeds) -> Constraints:
         """Returns a pod's constraints: claims are none for which any free devices of their classes will do."""
@@ -316,8 +319,10 @@ class Devices:
         else:
             _remove(self._holders, key, uid)
         after = self._choose_payer(key)
-        if before != after or held != holds:
+        if before != after:
             again.update({before: None, after: None})
+        elif held != holds:
+            self._note_sharing(after)
 
     def _payer(self, key: Key) -> str:
         """Returns the UID of the pod that a claim counts for; empty if nobody uses it."""
@@ -378,7 +383,7 @@ class Devices:
         known, granted = cluster.pods.get(uid), cluster.grants.pod(uid)
         pod = known or granted
         _put(self._asking_for_all, uid, there=pod is not None and self._asks_for_all(pod))
-        cluster.table.see_sharing(uid, self._shared_by(pod) if pod is not None else ())
+        self._note_sharing(uid)
         if granted is not None and (charged := self.charged(granted)) is not granted:
             cluster.grants.replace(charged)
             entry = cluster.ledger.entries.get(uid)
@@ -388,6 +393,11 @@ class Devices:
                 cluster.ledger.enter("granted", charged)
         if known is not None and (charged := self.charged(known)) is not known:
             cluster.upsert_pod(charged, self._now)
+
+    def _note_sharing(self, uid: str) -> None:
+        """Notes what the leaving of a pod does not free, as others hold it, too."""
+        pod = self._cluster.pods.get(uid) or self._cluster.grants.pod(uid)
+        self._cluster.table.see_sharing(uid, self._shared_by(pod) if pod is not None else ())
 
     def _classes_changed(self) -> None:
         cluster = self._cluster
@@ -424,7 +434,7 @@ class Devices:
             if len(holders) > 1 and self._payer(key) == pod.uid:
                 held: dict[str, int] = {}
                 self._add(held, pod.namespace, claim)
-                others = frozenset(holders) - {pod.uid} if len(holders) <= MOST_CLAIMS else NEVER_GONE
+                others = frozenset(holders) - {pod.uid} if len(holders) <= MOST_HOLDERS else NEVER_GONE
                 found.append((others, held))
         return tuple(found)
 

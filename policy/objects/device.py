@@ -19,8 +19,10 @@ _OF_CLAIMS = ".deviceclass.resource.k8s.io/devices"
 _OF_PEERS = "deviceclass/"
 """The prefix of a class in quotas of other projects."""
 
-MOST_CLAIMS = 256
-"""The most claims of a pod that are counted, and the most pods that a claim is reserved for by kube-scheduler."""
+MOST_CLAIMS = 32
+"""The most claims of a pod that are counted. If pods share all of them, one that comes takes work by their square."""
+MOST_HOLDERS = 256
+"""The most pods that kube-scheduler reserves a claim for."""
 
 
 def as_in_pods(name: str) -> str:

@@ -252,7 +252,7 @@ def test_devices_that_pods_share_are_free_once_all_of_these_are_gone():
 
 def test_a_claim_that_too_many_pods_hold_is_never_free_and_costs_each_little(monkeypatch):
     """A tenant's pods may be put on nodes without kube-scheduler, which lets 256 pods have a claim."""
-    monkeypatch.setattr(cluster_devices, "MOST_CLAIMS", 3)
+    monkeypatch.setattr(cluster_devices, "MOST_HOLDERS", 3)
     cluster = world(a_slice("s", "n1"))
     see(cluster, claim("c", gpu=2), *(pod(uid, "a", "c", node="n1") for uid in "pqr"))
     assert room_without(cluster, *"pqr")

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from policy.objects.device import DeviceClass, as_in_pods
+from policy.objects.device import MOST_CLAIMS, DeviceClass, as_in_pods
 from policy.objects.membership import Namespace
 from policy.objects.node import Node
 from policy.objects.queue import Queue
 from policy.objects.queued_job import PodSet, QueuedJob
 from policy.quota.elastic_quota import MAX, elastic_quota
 from policy.stepwise import at_once
+from tests.unit.app.lines import lines_once
 from tests.unit.cluster.test_queued_jobs import its_pod, started
 from tests.unit.given import quota
 from tests.unit.given_devices import (
@@ -204,6 +205,19 @@ def test_a_pod_with_many_claims_charges_each_pod_that_shares_them_once(monkeypat
     cluster.delete_pod("q")
     assert used(cluster) == 50
     assert len(charged) < 30, "the work grows with the pods that share claims, not with their number of claims"
+
+
+def test_a_pod_that_shares_as_many_claims_as_are_counted_costs_few_steps():
+    names = [f"c{number}" for number in range(MOST_CLAIMS)]
+    cluster = with_devices(*(claim(name, gpu=1) for name in names))
+    for number, name in enumerate(names):
+        others = (f"{name}-{each}" for each in range(MOST_CLAIMS - 1))
+        see(cluster, pod(f"payer-{number}", "a", name, *others, node="n1"))
+    for number in range(MOST_CLAIMS):  # these come to share everything
+        sharing = pod(f"p{number}", "a", *names, node="n1")
+        assert lines_once(cluster.upsert_pod, sharing, 0) < 9_000
+    assert used(cluster) == MOST_CLAIMS
+    assert lines_once(cluster.delete_pod, "p0") < 9_000
 
 
 def test_a_grant_that_ends_gives_the_claim_to_another_holder():
