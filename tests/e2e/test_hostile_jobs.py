@@ -97,7 +97,7 @@ def test_whatever_a_tenant_does_to_its_jobs_it_gets_no_more_and_nothing_is_kept(
     hostile, honest = queued
     cluster.node(cpu=8, pods=200)
     cluster.quota(hostile, min={"cpu": 0}, max={"cpu": MOST})
-    cluster.quota(honest, min={"cpu": 4}, max={"cpu": 8})
+    cluster.quota(honest, min={"cpu": 8}, max={"cpu": 8})
     theirs, mine = watch(hostile), watch(honest)
     before = quotaward.metric("quotaward_jobs_started_total")
     with Tenant(cluster, hostile, honest) as tenant:
