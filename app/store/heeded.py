@@ -34,6 +34,8 @@ MIN_RUN_TIME = "quotaward.dev/min-run-time"
 """How long a pod runs at least before it is evicted for other quotas or queues."""
 MAX_RUN_TIME = "quotaward.dev/max-run-time"
 """How long pods of a Queue or an ElasticQuota may run at most."""
+CHECKPOINTED_AT = "quotaward.dev/checkpointed-at"
+"""When a pod has saved its work: what it did before that is not lost if it is evicted."""
 MANAGED = "quotaward.dev/managed"
 MIRROR = "kubernetes.io/config.mirror"
 """The annotation that a kubelet sets on the mirror pod of a static pod."""
@@ -83,6 +85,7 @@ KEYS = (
     Key(RUN_TIME, ANNOTATION, ("Pod", "PodGroup", "Job", "Queue", "ElasticQuota")),
     Key(MIN_RUN_TIME, ANNOTATION, ("Pod", "Queue", "ElasticQuota")),
     Key(MAX_RUN_TIME, ANNOTATION, ("Queue", "ElasticQuota")),
+    Key(CHECKPOINTED_AT, ANNOTATION, ("Pod",)),
     Key(MANAGED, LABEL, ("ResourceQuota",)),
     Key(AT, ANNOTATION, ()),
     Key(FOR, ANNOTATION, ("Pod",)),

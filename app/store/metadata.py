@@ -7,6 +7,7 @@ from msgspec import Struct, field
 
 from app.store.heeded import (
     ALLOWED_QUEUES,
+    CHECKPOINTED_AT,
     INDEX_FAILURES,
     MAX_RUN_TIME,
     MIN_PARALLELISM,
@@ -21,6 +22,10 @@ from app.store.heeded import (
 from app.store.remembered import remembered
 from policy.objects.run_time import MOST_CHARACTERS, NOT_SAID, seconds_of
 
+LONGEST_TIME = 40
+"""The most characters of a time that is read."""
+LAST_TIME = 253_402_300_799.0
+"""The end of the year 9999: a later time is cut to it."""
 LONGEST_NAME = 253
 """The most characters that the name of an object may have."""
 
@@ -39,6 +44,7 @@ class Annotations(Struct, gc=False):
     run_time: Any = field(name=RUN_TIME, default=None)
     min_run_time: Any = field(name=MIN_RUN_TIME, default=None)
     max_run_time: Any = field(name=MAX_RUN_TIME, default=None)
+    checkpointed_at: Any = field(name=CHECKPOINTED_AT, default=None)
 
 
 class OwnerReference(Struct, rename="camel", gc=False):
@@ -91,6 +97,16 @@ def seconds(timestamp: datetime | None) -> float:
     if timestamp is None:
         return 0.0
     return (timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)).timestamp()
+
+
+def time_in(value: Any) -> float:
+    """Returns a time in an annotation (RFC 3339), in seconds since the epoch; 0 if there is none, or none is read."""
+    text = as_text(value)[: LONGEST_TIME + 1]
+    try:
+        said = seconds(datetime.fromisoformat(text)) if len(text) <= LONGEST_TIME else 0.0
+    except (ValueError, OverflowError):
+        return 0.0
+    return min(max(0.0, said), LAST_TIME)
 
 
 def as_text(value: Any) -> str:

@@ -17,6 +17,7 @@ from app.store.metadata import (
     min_run_time_of,
     run_time_of,
     seconds,
+    time_in,
     version_of,
 )
 from app.store.placement import constraints_of
@@ -87,6 +88,7 @@ def _said_by(annotations: Annotations) -> dict[str, Any]:
         "queue": as_name(annotations.queue),
         "run_time": run_time_of(annotations),
         "min_run_time": min_run_time_of(annotations),
+        "checkpointed": time_in(annotations.checkpointed_at) if annotations.checkpointed_at is not None else 0.0,
     }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from app.store.heeded import (
     ALLOWED_QUEUES,
+    CHECKPOINTED_AT,
     COUNTS_IN,
     GROUP,
     INDEX_FAILURES,
@@ -64,6 +65,7 @@ def pod_manifest(pod: Pod) -> Json:
         QUEUE: pod.queue or None,
         RUN_TIME: _run_time(pod.run_time),
         MIN_RUN_TIME: _run_time(pod.min_run_time),
+        CHECKPOINTED_AT: _time(pod.checkpointed),
         VOLCANO_GROUP: None,
         MIRROR: "mirror" if pod.owner == "Node" else None,
         INDEX_FAILURES: str(pod.job.failures) if pod.job is not None and pod.job.failures else None,

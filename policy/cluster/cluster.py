@@ -660,5 +660,6 @@ class Cluster:
 
 
 def _differs(pod: Pod, before: Pod) -> bool:
-    """Whether a pod differs from before in more than what the scheduler says of it."""
-    return replace(before, unschedulable=pod.unschedulable, version=pod.version) != pod
+    """Whether a pod differs from before in more than what the scheduler says of it, or when it has saved its work."""
+    told, at = pod.unschedulable, pod.checkpointed
+    return replace(before, unschedulable=told, version=pod.version, checkpointed=at) != pod

@@ -235,7 +235,7 @@ def _frees(pod: Pod, staying: Resources, target: Resources) -> bool:
 
 
 def _least_important_first(pod: Pod) -> tuple[int, float, str]:
-    return pod.priority, -(pod.started or pod.created), pod.name
+    return pod.priority, -pod.work_since, pod.name
 
 
 def demands(cluster: Cluster, requests: Mapping[str, Resources]) -> Iterable[tuple[str, Resources]]:

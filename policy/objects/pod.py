@@ -120,9 +120,10 @@ class Pod:
     itself. ``grace`` is how many seconds it has to end once it is deleted. ``stands_for`` is the Job that waits as a
     whole, if this is its stand-in and no pod that exists. ``needs`` is what its request follows from where it has
     claims of devices, or names a device class: ``policy.cluster.devices`` then keeps its request up to date.
-    ``deadline`` is how many seconds after ``started`` the kubelet ends it, and ``run_time`` how many it says that it
+    ``deadline`` is how many seconds after ``started`` the kubelet ends it. ``run_time`` is how many it says that it
     runs (see policy.objects.run_time).
     ``min_run_time`` is for how many seconds it asks to be protected (see policy.cluster.protection).
+    ``checkpointed`` is when it says that it has saved its work, in seconds since the epoch; 0 if it says nothing.
     """
 
     uid: str
@@ -160,11 +161,17 @@ class Pod:
     deadline: int = 0
     run_time: int = 0
     min_run_time: int = 0
+    checkpointed: float = 0.0
 
     @property
     def assigned(self) -> bool:
         """Whether the pod occupies a node: it has one and has not finished. A terminating pod does until it is gone."""
         return bool(self.node) and not self.finished
+
+    @property
+    def work_since(self) -> float:
+        """The time from which on its work is lost if it is evicted: its start, or when it has saved its work since."""
+        return max(self.started or self.created, self.checkpointed)
 
     @property
     def pending(self) -> bool:

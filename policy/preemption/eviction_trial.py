@@ -63,7 +63,7 @@ class EvictionTrial:
         self.reserved = cluster.reservations.nodes_reserved_from(pod)
         entitled = self._given or self.entitlement_now()
         self.gangs = GangMates(cluster, entitled.queue, taken)
-        self.ranking = Ranking(cluster.ledger, entitled)
+        self.ranking = Ranking(cluster.ledger, entitled, cluster.protection.now)
         self.borrowers = Borrowers(cluster, taken, entitled, namespaces)
         known = taken, self.gangs, self.borrowers, self.moments
         self.evictable = Evictable(cluster, self.preemptor, entitled.queue, *known)

@@ -13,9 +13,10 @@ from policy.quota.ledger import Ledger
 def importance(pod: Pod) -> tuple[int, float, str]:
     """Orders pods as the scheduler's preemption does, the most important first: by priority, then by earlier start.
 
-    Pods that start together are told apart by their UIDs, so that every replica has the same order.
+    A pod that has saved its work counts from then. Pods that start together are told apart by their UIDs, so that every
+    replica has the same order.
     """
-    return -pod.priority, pod.started or pod.created, pod.uid
+    return -pod.priority, pod.work_since, pod.uid
 
 
 Order = Callable[[Pod, Mapping[str, int], float], tuple[float | str, ...]]
@@ -59,9 +60,11 @@ class Ranking:
     These figures are noted by namespace and queue when they are first asked for: see ``note``.
     """
 
-    __slots__ = ("_borrowed", "_distances", "_entitlement", "_ledger", "_resources", "_shares", "_spare")
+    __slots__ = ("_borrowed", "_distances", "_entitlement", "_ledger", "_now", "_resources", "_shares", "_spare")
 
-    def __init__(self, ledger: Ledger, entitlement: Entitlement) -> None:
+    def __init__(self, ledger: Ledger, entitlement: Entitlement, now: float) -> None:
+        """``now`` is in seconds since the epoch."""
+        self._now = now
         self._ledger = ledger
         self._entitlement = entitlement
         self._resources = entitlement.resources
@@ -116,11 +119,18 @@ class Ranking:
         return share is not None and all(share[0].get(r, 0) >= share[1].get(r, 0) for r in self._resources)
 
     def expensive_first(self, pod: Pod) -> tuple[float | str, ...]:
-        """Orders victims by what is kept when one is put back, the most first: the last one is the cheapest victim."""
-        size, request = 0, pod.request
-        for resource in self._resources or self._entitlement.pod.request:
-            size += request.get(resource, 0)
-        return -self.shortfall_by(pod), -pod.priority, self.borrowed(pod), pod.started or pod.created, -size, pod.uid
+        """Orders victims by what is kept when one is put back, the most first: the last one is the cheapest victim.
+
+        Among equals that is the lost work: the time since the start, or since the pod has saved its work, times what
+        the pod holds of what the preemptor asks for.
+        """
+        size, request, asked, held = 0, pod.request, self._entitlement.pod.request, 0.0
+        for resource in self._resources or asked:
+            size += (amount := request.get(resource, 0))
+            held += amount / (asked.get(resource) or 1)
+        lost = max(0.0, self._now - pod.work_since) * held
+        shortfall = self.shortfall_by(pod)
+        return -shortfall, -pod.priority, self.borrowed(pod), -lost, pod.work_since, -size, pod.uid
 
     def shortfall_by(self, pod: Pod) -> float:
         """How far the pod's quota, queue and namespace fall below their bounds if only it is evicted, as shares.

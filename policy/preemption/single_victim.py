@@ -43,7 +43,7 @@ def _cheapest(trial: EvictionTrial, node: str, wanted: frozenset[str]) -> Pod | 
     ledger, losses, distance = trial.cluster.ledger, trial.taken.losses, trial.ranking.distance
     may_take, is_evictable = trial.borrowers.may_take, trial.evictable.is_evictable
     ranks = [
-        (-pod.priority, share_lent(ledger, pod.namespace, queue), pod.started or pod.created, pod.uid, pod)
+        (-pod.priority, share_lent(ledger, pod.namespace, queue), pod.work_since, pod.uid, pod)
         for pod, queue in trial.borrowers.on_node(node)
     ]
     ranks.sort(reverse=True)

@@ -48,7 +48,7 @@ def test_a_pod_rendered_as_a_manifest_is_the_same_pod(seed):
     other = (
         other
         | pick(({}, {"scheduler": "another"}))
-        | pick(({}, {"deadline": 60, "run_time": pick((90, -1)), "min_run_time": pick((30, -1))}))
+        | pick(({}, {"deadline": 60, "run_time": pick((90, -1)), "min_run_time": pick((30, -1)), "checkpointed": 8.0}))
     )
     done = pick(({}, {"node": "n1", "finished": True, "succeeded": True, "finished_at": 7.0}))
     fields = {name: getattr(pod, name) for name in Pod.__slots__} | more | other | {"group": group, "created": 5.0}

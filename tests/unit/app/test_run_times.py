@@ -68,3 +68,18 @@ def test_check_names_the_objects_whose_run_time_cannot_be_read(folder):
     folder.write("all.yaml", *bad, pod("good", metadata=said("90m")))
     found = [each.text for each in checks.manifests(folder.path).findings if SAID in each.text]
     assert [text.partition(":")[0] for text in found] == ["Job a/j", "Pod a/p", "PodGroup a/g"]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1970-01-01T00:16:40Z", 1000.0),
+        ("1970-01-01T01:16:40+01:00", 1000.0),
+        *(("soon", 0.0), ("", 0.0), (1000, 0.0), ("1" * 300_000, 0.0), ("0001-01-01T00:00:00+23:59", 0.0)),
+        ("9999-12-31T23:59:59-23:59", 253_402_300_799.0),
+    ],
+)
+def test_a_time_that_cannot_be_read_counts_for_nothing(text, seconds):
+    item = pod("p", metadata={"annotations": {"quotaward.dev/checkpointed-at": text}})
+    assert pod_of(decode(PODS, item)).checkpointed == seconds
+    assert pod_of(decode(PODS, pod("p"))).checkpointed == 0

@@ -37,6 +37,7 @@ OF_ONE_POD = {
     "created": 1.0,
     "version": 1,
     "started": 1.0,
+    "checkpointed": 1.0,
     "unschedulable": Unschedulable("Unschedulable", ""),
     "counts_in": "q",
 }
