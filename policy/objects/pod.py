@@ -123,7 +123,7 @@ class Pod:
     ``deadline`` is how many seconds after ``started`` the kubelet ends it. ``run_time`` is how many it says that it
     runs (see policy.objects.run_time).
     ``min_run_time`` is for how many seconds it asks to be protected (see policy.cluster.protection).
-    ``checkpointed`` is when it says that it has saved its work, in seconds since the epoch; 0 if it says nothing.
+    The pod says that it has saved its work at ``checkpointed``, in seconds since the epoch; 0: it says nothing of that.
     """
 
     uid: str
