@@ -18,6 +18,7 @@ from policy.cluster.cluster import Cluster
 from policy.cluster.shown_resources import shown
 from policy.explain.verdicts import LONGEST_SAID
 from policy.objects.pod import Pod
+from policy.objects.queue import ROOT
 from policy.quota import elastic_quota
 from policy.quota.rules import named_in
 from policy.simulate.simulation import LARGEST_JOB
@@ -47,6 +48,7 @@ def numbers_steps(cluster: Cluster) -> Steps[Numbers]:
     for name, queue in sorted(cluster.queues.items()):
         node = cluster.ledger.queues.node(name)
         queues[name] = QueueFigures(
+            parent="" if name == ROOT else queue.parent,
             weight=queue.weight,
             capability=quantities(queue.capability),
             guarantee=quantities(queue.guarantee),

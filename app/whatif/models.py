@@ -82,8 +82,9 @@ class QuotaChange(Model):
 
 
 class QueueFigures(Model):
-    """The figures of a queue."""
+    """The figures of a queue, and the queue that it stands below; that is empty for the Queue named root."""
 
+    parent: str
     weight: int
     capability: Quantities
     guarantee: Quantities

@@ -11,7 +11,9 @@ from policy.cluster.cluster import Cluster
 from policy.explain.remedy import Need, ObjectChange, Remedies, Remedy, corrected, end, listed, pods_to_end, raised
 from policy.objects.pod import Pod
 from policy.objects.quantity import render
+from policy.objects.queue import Queue
 from policy.quota import queue_rules
+from policy.quota.branches import way_up
 from policy.stepwise import Steps
 
 HEAVIEST = 2**12
@@ -22,45 +24,51 @@ OPENED = "open"
 
 
 def for_capability(need: Need) -> Iterator[Remedy]:
-    """Suggests a higher capability of the queue in the pod's way, or the end of pods in it or below it."""
+    """Suggests higher capabilities of the queue in the pod's way and those above it, or the end of pods in it.
+
+    A queue without a capability of its own is bounded by those above it, so each that is too low is raised.
+    """
     cluster, asked = need.cluster, need.asked
     ledger = cluster.ledger.queues
     node = queue_rules.in_the_way(ledger, ledger.accounts[cluster.queue_of(need.pod)], asked)
-    name, named = queue_rules.name_of(node), queue_rules.capability_of(node)
-    needed = {r: node.taken.get(r, 0) + asked[r] for r in need.resources}
-    low = {r: amount for r, amount in needed.items() if named.get(r, amount) < amount}
-    if low:
-        said = [
-            f"of {r} in Queue {name} from {render(r, named[r])} to at least {render(r, amount)}"
+    said, changes = list[str](), list[ObjectChange]()
+    for each in (*way_up(node), ledger.root):
+        bounds, name = queue_rules.capability_of(each), queue_rules.name_of(each)
+        low = {r: each.taken.get(r, 0) + asked[r] for r in need.resources if r in bounds}
+        low = {r: amount for r, amount in low.items() if bounds[r] < amount}
+        said += [
+            f"of {r} in Queue {name} from {render(r, bounds[r])} to at least {render(r, amount)}"
             for r, amount in low.items()
         ]
-        yield _changed("capability", name, f"raise capability {listed(said)}", raised(("spec", "capability"), low))
+        if low:
+            changes.append(ObjectChange("Queue", "", name, raised(("spec", "capability"), low)))
+    if changes:
+        yield Remedy("capability", f"raise capability {listed(said)}", tuple(changes))
+    needed = {r: node.taken.get(r, 0) + asked[r] for r in need.resources}
     most, inside = node.division.real_capability, {each for each, _ in queue_rules.below(ledger, node)}
     pods = pods_to_end(cluster, lambda each: cluster.queue_of(each) in inside)
-    yield from end(pods, {r: amount - most.get(r, 0) for r, amount in needed.items()}, f"of Queue {name}")
+    yield from end(
+        pods, {r: amount - most.get(r, 0) for r, amount in needed.items()}, f"of Queue {queue_rules.name_of(node)}"
+    )
 
 
 def for_deserved(need: Need) -> Remedies:
     """Suggests a higher weight, a guarantee, or the end of pods of other queues, first of those that borrow.
 
-    All of it is about the queue in the pod's way, which may be one above its own, and about that queue's siblings.
+    All of it is about the queue in the pod's way, which may be one above its own, and about that queue's siblings. Only
+    the weight is that of the nearest queue from there up that is enough: its part may be what is too small.
     """
     cluster, pod, asked = need.cluster, need.pod, need.asked
     ledger = cluster.ledger.queues
     node = queue_rules.in_the_way(ledger, ledger.accounts[cluster.queue_of(pod)], asked)
     name = queue_rules.name_of(node)
-    queue, parent = cluster.queues[name], node.parent or ledger.root
-
-    def admits_steps(weight: int) -> Steps[bool]:
-        cluster.upsert_queue(replace(queue, weight=weight))
-        return (yield from _admits_steps(cluster, pod))
-
-    weight = yield from _least_steps(queue.weight, admits_steps)
-    cluster.upsert_queue(queue)
-    yield from cluster.divide_steps()
-    if weight:
-        text = f"raise the weight of Queue {name} from {queue.weight} to at least {weight}"
-        yield _changed("weight", name, text, ((("spec", "weight"), weight),))
+    parent = node.parent or ledger.root
+    for each in [queue_rules.name_of(above) for above in way_up(node)]:
+        queue = cluster.queues[each]
+        if weight := (yield from _least_weight_steps(cluster, pod, queue)):
+            text = f"raise the weight of Queue {each} from {queue.weight} to at least {weight}"
+            yield _changed("weight", each, text, ((("spec", "weight"), weight),))
+            break
     needed = {r: node.taken.get(r, 0) + asked[r] for r in need.resources}
     text = f"guarantee Queue {name} {listed([f'{render(r, amount)} of {r}' for r, amount in needed.items()])}"
     yield _changed("guarantee", name, text, raised(("spec", "guarantee", "resource"), needed))
@@ -130,6 +138,19 @@ def _changed(sort: str, queue: str, text: str, fields: tuple[tuple[tuple[str, ..
     return Remedy(sort, text, (ObjectChange("Queue", "", queue, fields),))
 
 
+def _least_weight_steps(cluster: Cluster, pod: Pod, queue: Queue) -> Steps[int]:
+    """Returns the least weight of a queue above its own with which a pod is admitted; 0 if none is enough."""
+
+    def admits_steps(weight: int) -> Steps[bool]:
+        cluster.upsert_queue(replace(queue, weight=weight))
+        return (yield from _admits_steps(cluster, pod))
+
+    weight = yield from _least_steps(queue.weight, admits_steps)
+    cluster.upsert_queue(queue)
+    yield from cluster.divide_steps()
+    return weight
+
+
 def _admits_steps(cluster: Cluster, pod: Pod) -> Steps[bool]:
     yield from cluster.divide_steps()
     return cluster.check(pod) is None
@@ -137,11 +158,12 @@ def _admits_steps(cluster: Cluster, pod: Pod) -> Steps[bool]:
 
 def _least_steps(before: int, admits_steps: Callable[[int], Steps[bool]]) -> Steps[int]:
     """Returns the least weight above this one with which a pod is admitted; 0 if none is enough."""
+    most = before * HEAVIEST
+    if not (yield from admits_steps(most)):
+        return 0
     low, high = before, before + 1
-    while not (yield from admits_steps(high)):
-        if high > before * HEAVIEST:
-            return 0
-        low, high = high, 2 * high
+    while high < most and not (yield from admits_steps(high)):
+        low, high = high, min(2 * high, most)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if (yield from admits_steps(middle)) else (middle, high)

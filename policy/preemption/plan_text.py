@@ -11,6 +11,8 @@ from policy.preemption.losses import LostJobs
 from policy.preemption.plans import NoPlan
 from policy.preemption.preemptors import waits_since
 from policy.preemption.reclaim import is_lost, lost_by, protected_victims, stuck_victims
+from policy.quota import queue_rules
+from policy.quota.queue_ledger import QueueLedger
 from policy.stepwise import Steps
 
 
@@ -22,11 +24,24 @@ def why_evicted(cluster: Cluster, reservation: Reservation, victim: Pod) -> str:
     account, rules = cluster.ledger.accounts.get(victim.namespace), list[str]()
     if account is not None and account.quota is not None:
         rules.append(f"ElasticQuota {victim.namespace}/{account.quota.name} borrows")
-    if queue in cluster.queues and pod is not None and cluster.queue_of(pod) != queue:
-        rules.append(f"Queue {queue} has more than it deserves")
+    if queue in cluster.queues and pod is not None and (own := cluster.queue_of(pod)) != queue:
+        rules.append(_why_between_queues(cluster.ledger.queues, own, queue))
     elif queue in cluster.queues and not rules:
         rules.append(f"namespace {victim.namespace} has more than its share of Queue {queue}")
     return " and ".join(rules) or "its priority is lower"
+
+
+def _why_between_queues(ledger: QueueLedger, own: str, queue: str) -> str:
+    """Says that a queue has more than its part, with the one above it that does, and in which queue both are."""
+    way = queue_rules.way_between(ledger.known(own), ledger.accounts[queue])
+    top = way.down[-1]
+    above, common = queue_rules.name_of(top), top.parent
+    text = f"Queue {queue} has more than it deserves"
+    if above != queue:
+        text = f"Queue {queue}, and Queue {above} above it, have more than they deserve"
+    if common is None or common.parent is None:
+        return text
+    return f"{text}, within Queue {queue_rules.name_of(common)}"
 
 
 def for_pod_steps(cluster: Cluster, pod: Pod) -> Steps[str]:

@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-from tests.controlplane.objects import condition, pods
+from tests.controlplane.objects import condition, is_bound, pods
 from tests.controlplane.processes import wait_until
-from tests.e2e.waiting import bound, ensure_for, evicted, wait_for
+from tests.e2e.waiting import bound, ensure_for, evicted, is_being_evicted, wait_for
 
 LONG = bool(os.environ.get("QUOTAWARD_LONG"))
 ROWS = {  # specs of queues; by leaf: pods of one core that are created, pods that are to be bound
@@ -79,6 +79,29 @@ def test_a_department_takes_back_within_before_outside(cluster, scheduler, watch
     assert [len(bound(watches[name])) for name in ("a1", "a2", "b1")] == [4, 4, 8]
 
 
+def test_a_department_lends_and_takes_back_from_a_sibling_and_then_from_the_borrower(
+    cluster, quotaward, scheduler, watch
+):
+    kept = {"guarantee": {"resource": {"cpu": "3"}}}
+    teams = company(cluster, {"a2": kept, "b1": kept})
+    cluster.node(cpu=FULL)
+    watches = {name: watch(namespace) for name, namespace in teams.items()}
+    cluster.api.create_all(pods(6, teams["a2"]))
+    wait_for(watches["a2"], bound=6)
+    cluster.api.create_all(pods(10, teams["b1"]))
+    wait_for(watches["b1"], bound=10)  # two of them are lent by the department a
+    cluster.api.create_all(pods(5, teams["a1"]))
+    wait_for(watches["a1"], bound=4, refused=1, why="Queue deserved exceeded: cpu")
+    assert [len(bound(watches[name])) for name in ("a2", "b1")] == [4, 8]
+    leaving = {_revision_of_the_first_to_go(watches[name]): name for name in ("a2", "b1")}
+    assert leaving[min(leaving)] == "a2", "the sibling gives first"
+    _wait_until_all_say(cluster, teams["a2"], "Queue a2 has more than it deserves, within Queue a", times=2)
+    _wait_until_all_say(cluster, teams["b1"], "Queue b1, and Queue b above it, have more than they deserve", times=2)
+    [left] = [each["metadata"]["name"] for each in watches["a1"].pods if not is_bound(each)]
+    explained = quotaward.get(f"/api/v1/pods/{teams['a1']}/{left}")
+    assert "Queue a1 of root/a/a1 is in the way" in explained["message"]
+
+
 def test_the_scheduler_is_told_of_queues_that_take_no_pods(cluster, scheduler, watch):
     company(cluster, {})
     cluster.node(cpu=FULL)
@@ -97,6 +120,27 @@ def test_the_scheduler_is_told_of_queues_that_take_no_pods(cluster, scheduler, w
 def _told(watched, text):
     """Whether a pod's condition has this text."""
     return any(text in condition(each, "PodScheduled").get("message", "") for each in watched.pods)
+
+
+def _revision_of_the_first_to_go(watched):
+    """The version of the API server's data at which the first pod of a namespace was on its way out."""
+    going = [each for kind, each in watched.events if kind == "DELETED" or is_being_evicted(each)]
+    return min(int(each["metadata"]["resourceVersion"]) for each in going)
+
+
+def _wait_until_all_say(cluster, namespace, text, times):
+    """So many pods of a namespace were evicted, and each event says this."""
+    wait_until(
+        lambda: (
+            [
+                text in each["message"]
+                for each in cluster.api.items("events", namespace)
+                if each["reason"] == "Reclaimed"
+            ]
+            == [True] * times
+        ),
+        f"{times} events say: {text}",
+    )
 
 
 def _requested(quotaward):

@@ -44,12 +44,13 @@ STORIES = {
     "company": (
         HOUR,
         {
-            "vision-5": (0, 10, "finished"),
-            "vision-8": (0, 1, "evicted"),
-            "vision-7": (0, 2, "evicted"),
-            "vision-6": (0, 2, "evicted"),
-            "speech-1": (1, 6, "finished"),
-            "search-1": (2, 7, "finished"),
+            "speech-2": (0, 4, "finished"),
+            "speech-3": (0, 1, "evicted"),
+            "search-4": (0, 4, "finished"),
+            "search-5": (0, 1, "evicted"),
+            "vision-1": (1, 3, "finished"),
+            "vision-2": (1, 3, "finished"),
+            "vision-3": (3, 5, "finished"),
         },
     ),
     "devices": (

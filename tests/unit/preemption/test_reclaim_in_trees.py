@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from policy.objects.group import Group
-from policy.preemption import joint_plans
+from policy.preemption import joint_plans, plan_text, reclaim
+from policy.preemption.plans import Plan
 from policy.preemption.victims import victims_on
 from policy.stepwise import at_once
 from tests.unit.given import pod
@@ -138,3 +139,20 @@ def test_a_gang_counts_once_at_every_level():
     cluster.upsert_group(Group("x", "g", minimum=2))
     answer = at_once(joint_plans.plans_for_all_steps(divided(cluster), gang))
     assert whose([each.uid for plan in answer for each in plan.victims]) == {"y": 2, "z": 2}
+
+
+@pytest.mark.parametrize(
+    ("giver", "taker", "said"),
+    [
+        ("y", "x", "Queue a2 has more than it deserves, within Queue A"),
+        ("z", "x", "Queue b1, and Queue B above it, have more than they deserve"),
+        ("c", "x", "Queue C has more than it deserves"),
+        ("boss", "x", "Queue A has more than it deserves, within Queue A"),
+        ("x", "boss", "Queue a1 has more than it deserves, within Queue A"),
+    ],
+)
+def test_whoever_goes_is_told_at_which_level_too_much_was_taken(giver, taker, said):
+    victim = pod("v", giver, node="n1")
+    cluster = company(queue("C"), "c:C", "boss:A", victim, waiting(taker))
+    reservation = reclaim.reservation_of(Plan(cluster.pods["me"], "n1", (victim,), 0), since=0)
+    assert plan_text.why_evicted(cluster, reservation, victim) == said
