@@ -79,9 +79,7 @@ def test_a_department_takes_back_within_before_outside(cluster, scheduler, watch
     assert [len(bound(watches[name])) for name in ("a1", "a2", "b1")] == [4, 4, 8]
 
 
-def test_a_department_lends_and_takes_back_from_a_sibling_and_then_from_the_borrower(
-    cluster, quotaward, scheduler, watch
-):
+def test_a_department_that_lends_takes_back_from_a_sibling_before_the_borrower(cluster, quotaward, scheduler, watch):
     kept = {"guarantee": {"resource": {"cpu": "3"}}}
     teams = company(cluster, {"a2": kept, "b1": kept})
     cluster.node(cpu=FULL)
