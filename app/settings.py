@@ -384,6 +384,12 @@ class ReserveSettings(Section):
         description="keep others off reserved nodes altogether, also where they would take nothing that the job needs",
     )
 
+    max_jobs: int = Field(
+        default=1,
+        ge=1,
+        description="jobs of a queue for which nodes are reserved at the same time",
+    )
+
     backfill_margin: float = Field(
         default=Rules().backfill_margin,
         ge=0,
@@ -393,7 +399,7 @@ class ReserveSettings(Section):
     @property
     def terms(self) -> Terms:
         """These settings in the form that the rules use."""
-        return Terms(self.starving_after, self.max_nodes_percent, self.max_duration or inf)
+        return Terms(self.starving_after, self.max_nodes_percent, self.max_duration or inf, self.max_jobs)
 
 
 class PrioritizeSettings(Section):

@@ -34,6 +34,7 @@ UNDECIDABLE = "Undecidable"
 REFUSED = "Refused"
 NOT_FIRST = "OthersGoFirst"
 NO_NODES = "NoNodes"
+OTHERS_WAIT = "OthersReserve"
 INCOMPLETE = "Incomplete"
 EXPIRED = "Expired"
 READY = "Ready"
@@ -75,6 +76,9 @@ def decide_steps(cluster: Cluster, job: Job, terms: Terms, now: float) -> Steps[
         return ReserveDecision(job, (), READY, "it has started")
     if own and now - min(each.since for each in own.values()) > terms.max_duration:
         return ReserveDecision(job, (), EXPIRED, "nodes were reserved for it for as long as reserve.maxDuration allows")
+    if not own and len(beside := _reserving_beside(cluster, job)) >= terms.max_jobs:
+        text = f"as many jobs of its queue have reserved nodes as reserve.maxJobs allows: {', '.join(beside)}"
+        return ReserveDecision(job, (), OTHERS_WAIT, text)
     search = _Search(cluster, job)
     members = sorted((pod for pod in job.granted + job.waiting if pod.uid in own), key=turn)
     kept = yield from search.keep_steps(members, {uid: each.node for uid, each in own.items()})
@@ -93,6 +97,20 @@ def decide_steps(cluster: Cluster, job: Job, terms: Terms, now: float) -> Steps[
     if not own and (first := goes_first(cluster, job, now)) is not None:
         return ReserveDecision(job, (), NOT_FIRST, f"{first.title} has a higher priority, and could be scheduled now")
     return ReserveDecision(job, search.places)
+
+
+def _reserving_beside(cluster: Cluster, job: Job) -> list[str]:
+    """Returns the titles of other jobs of the same queue that have reserved nodes; none for a job in no queue."""
+    queue, reserved = _queue(cluster, job), cluster.reservations.reserved
+    if not queue:
+        return []
+    keys = {(each.pod.namespace, each.job) for each in reserved if cluster.reservations.is_reserved(each)}
+    jobs = (cluster.groups.job(*key) for key in sorted(keys) if key != (job.namespace, job.name))
+    return [each.title for each in jobs if each is not None and _queue(cluster, each) == queue]
+
+
+def _queue(cluster: Cluster, job: Job) -> str:
+    return next((cluster.queue_of(pod) for pod in job.waiting + job.granted), "")
 
 
 def _add_members_steps(  # noqa: PLR0911 - one answer each

@@ -31,11 +31,15 @@ Rank = tuple[tuple[int, ...], int, float, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """An operator's choices about reserving: seconds to starve and to reserve at most, and a share of nodes."""
+    """An operator's choices about reserving: seconds to starve and to reserve at most, and a share of nodes.
+
+    ``max_jobs``: how many jobs of a queue have reserved nodes at a time.
+    """
 
     starving_after: float = 172_800.0
     max_nodes_percent: int = 50
     max_duration: float = inf
+    max_jobs: float = inf
 
 
 def in_turn(cluster: Cluster, terms: Terms, now: float) -> list[Job]:

@@ -5,10 +5,12 @@ from dataclasses import replace
 import pytest
 
 from policy.objects.constraints import Constraints, Taint
+from policy.objects.queue import Queue
 from policy.objects.reservation import Reservation
 from policy.preemption.reclaim import name_of
 from policy.quota.admission import Rules
 from policy.reserve.starving import Terms
+from policy.stepwise import at_once
 from tests.unit.given_jobs import (
     GANG,
     NOW,
@@ -373,3 +375,44 @@ def test_what_is_reserved_occupies_nothing_in_the_ledger_nor_on_the_node():
     reserve_all(cluster)
     assert reserved(cluster) == {"big": "n1"}
     assert (cluster.ledger.entries, cluster.table.used.tolist(), cluster.table.expected) == (*before, {})
+
+
+# How many jobs at a time
+
+
+def of_queue(*names):
+    """Jobs that starve, each of a namespace of its own, all in one queue."""
+    pods = [waiting(name, namespace=name, queue="q", age=7200 - number) for number, name in enumerate(names)]
+    cluster = seen(*(sized(f"n{number}") for number in range(1, 5)), *pods)
+    cluster.upsert_queue(Queue("q"))
+    cluster.begin()
+    at_once(cluster.divide_steps())
+    return cluster
+
+
+def test_so_many_jobs_of_a_queue_have_reserved_nodes_at_a_time():
+    cluster = of_queue("first", "second", "third")
+    terms = replace(TERMS, max_jobs=2)
+    reserve_all(cluster, terms)
+    assert {each.pod.name for each in cluster.reservations.reserved} == {"first", "second"}
+    refused = decisions(cluster, terms)["third/third"]
+    assert (refused.reason, refused.places) == ("OthersReserve", ())
+    assert refused.text.endswith(
+        "of its queue have reserved nodes as reserve.maxJobs allows: first/first, second/second"
+    )
+
+
+def test_once_one_of_them_has_started_the_next_has_its_turn():
+    cluster = of_queue("first", "second")
+    terms = replace(TERMS, max_jobs=1)
+    reserve_all(cluster, terms)
+    cluster.upsert_pod(replace(cluster.pods["first"], node="n1"), now=0)
+    for _ in range(2):
+        reserve_all(cluster, terms)
+    assert {each.pod.name for each in cluster.reservations.reserved} == {"second"}
+
+
+def test_jobs_in_no_queue_are_not_counted():
+    cluster = seen(*(sized(f"n{number}") for number in (1, 2, 3)), waiting("w1"), waiting("w2"))
+    reserve_all(cluster, replace(TERMS, max_jobs=1))
+    assert {each.pod.name for each in cluster.reservations.reserved} == {"w1", "w2"}
