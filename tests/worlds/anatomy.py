@@ -24,6 +24,8 @@ HISTORY = {
     "Branches": ("stale",),
     "Account": ("lent",),
     "Gangs": ("_backoff", "_refused"),
+    "ReservedNodes": ("_known", "kept_out"),
+    "Reserved": ("version",),
     "Attempts": ("unschedulable_since", "untried_since"),
     "QueueingHints": ("helped", "_rooms", "_looked"),
     "QueueChanges": ("_begun", "_queues", "_membership"),
@@ -35,7 +37,7 @@ HISTORY = {
     "Gates": ("_generations", "_since"),
     "Line": ("arrivals",),
     "OtherJobs": ("_labels",),
-    "QueuedJobs": ("_now", "_made", "_ownerless", "late"),
+    "QueuedJobs": ("_now", "_made", "_ownerless", "late", "_settled"),
     "Grants": ("_failures", "_deadlines", "_seen"),
     "Devices": ("_now", "_same", "_without_claims", "_payers"),
     "DevicePools": ("_counts", "_stale", "_of_nodes", "_amounts"),
@@ -51,7 +53,7 @@ HISTORY = {
 """What by the name of a class depends on how something came about, or is worked out anew when it is asked for."""
 BOUNDED = (
     *("_store", "_settings", "_log", "_rows", "_watched", "columns", "memo", "memo_of_nodes", "_known", "_labels"),
-    *("late", "ended"),
+    *("late", "ended", "kept_out"),
     *("_same", "_without_claims", "_by_code", "_free_codes", "_free_slots", "_namespace_column", "_label_columns"),
 )
 """What need not be empty when all is gone: it does not grow with what there was."""

@@ -164,7 +164,8 @@ def _merge(into: Json, patch: Json) -> None:
         if key == "conditions" and isinstance(into.get(key), list):
             types = {each["type"] for each in value}
             into[key] = [each for each in into[key] if each["type"] not in types] + value
-        elif isinstance(value, dict) and isinstance(into.get(key), dict):
+        elif isinstance(value, dict):
+            into[key] = there if isinstance(there := into.get(key), dict) else {}
             _merge(into[key], value)
         elif value is None:
             into.pop(key, None)

@@ -142,6 +142,7 @@ def test_a_refused_pod_is_explained_with_numbers_and_remedies():
     assert isinstance(shown.pop("outlook"), str)
     summary = shown.pop("summary")
     assert shown.pop("gate") is None
+    assert shown.pop("evicted") is None
     assert shown.pop("expectedStart")["basis"] == "none"
     patch = """'{"spec":{"max":{"cpu":"2500m"}}}'"""
     raise_max = f"kubectl patch elasticquotas.scheduling.x-k8s.io quota -n a --type merge -p {patch}"
@@ -226,6 +227,7 @@ def test_every_verdict_has_the_same_shape(items, verdict, rule):
         "expectedStart",
         "searched",
         "terminating",
+        "evicted",
     }
     assert set(shown) == {"namespace", "name"} | told
     assert (shown["verdict"], shown["rule"]) == (verdict, rule)
