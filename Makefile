@@ -23,7 +23,7 @@ run: setup
 test: lint
 	$(BIN)/python -m pytest -n 4 --dist loadfile
 
-# The rules, by tables and by a tenth of the usual number of random worlds, without tests that are marked as slow.
+# The rules, by tables and by a quarter of the usual number of random worlds, without tests that are marked as slow.
 unit: setup
 	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" tests/unit tests/properties
 

@@ -21,7 +21,7 @@ from tests.bench.figures import Figure
 from tests.bench.sizes import SCALE
 
 NODES, RUNNING, WAITING = (max(30, number // SCALE) for number in (1500, 8000, 1200))
-ASKED = 20
+ASKED = max(4, 20 // SCALE)
 """Waiting pods whose remedies are looked for."""
 TEAMS = 20
 GROUP = "podgroups.scheduling.x-k8s.io"

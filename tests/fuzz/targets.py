@@ -51,8 +51,11 @@ def loop() -> AbstractEventLoop:
 
 @cache
 def world() -> World:
-    """To make one takes longer than to answer; each input finds it as it was made."""
-    return World(ITEMS)
+    """To make one takes longer than to answer; each input finds it as it was made.
+
+    Remedies are searched for a moment: each is a what-if, which is a target of its own.
+    """
+    return World(ITEMS, whatif={"remedy_time": 0.1})
 
 
 def requests_and_events(data: bytes) -> None:

@@ -35,11 +35,13 @@ class Actuator(RecordingActuator):
 class World:
     """Quotaward over these objects, and what keeps its store true to the API server."""
 
-    def __init__(self, items: list[Json]) -> None:
+    def __init__(self, items: list[Json], **settings: Json) -> None:
+        """``settings``: sections of them, beside those that every world has."""
         self._items = items
         self.clock = Clock()
-        settings = Settings.model_validate({"quota_manager": {"enabled": True}, "store": {"settle_time": 0}})
-        self._quotaward = Quotaward(settings, self.clock, time.time, Actuator)
+        sections = {"quota_manager": {"enabled": True}, "store": {"settle_time": 0}}
+        chosen = Settings.model_validate(sections | settings)
+        self._quotaward = Quotaward(chosen, self.clock, time.time, Actuator)
         self.store = self._quotaward.store
         self._reflectors: dict[str, Reflector] = {}
         self.reset()

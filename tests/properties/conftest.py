@@ -1,6 +1,7 @@
 """The same examples on every run, with HYPOTHESIS_PROFILE=quick (``make unit``) fewer of them.
 
-With HYPOTHESIS_PROFILE=explore there are more and new ones, shown as they were found.
+With QUOTAWARD_LONG=1 there are two and a half times as many, with HYPOTHESIS_PROFILE=explore many more and new ones,
+shown as they were found.
 """
 
 import os
@@ -22,4 +23,7 @@ settings.register_profile(
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
 )
 settings.register_profile("quick", settings.get_profile("repeatable"), max_examples=10)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+settings.register_profile("usual", settings.get_profile("repeatable"), max_examples=40)
+settings.load_profile(
+    os.environ.get("HYPOTHESIS_PROFILE", "repeatable" if os.environ.get("QUOTAWARD_LONG") else "usual")
+)

@@ -21,7 +21,7 @@ def test_a_broken_rule_is_found(mutant):
     done = subprocess.run(
         [*command, *MUTANTS[mutant][1]],
         check=False,
-        env=os.environ | {"QUOTAWARD_MUTANT": mutant},
+        env=os.environ | {"QUOTAWARD_MUTANT": mutant, "QUOTAWARD_LONG": ""},  # as many examples as make test has
         capture_output=True,
         text=True,
     )
