@@ -11,11 +11,12 @@ from app.store.jobs import JOBS
 from app.store.namespaces import NAMESPACES
 from app.store.pod_groups import POD_GROUPS
 from app.store.pods import PODS
+from app.store.resource_claims import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from tests.fuzz.seeds import ITEMS
 from tests.fuzz.steps import CountingLoop
 from tests.fuzz.world import Fault, World
 from tests.hostile.chance import Chance
-from tests.hostile.others import GROUP_VERSIONS, hostile_budget, hostile_group, hostile_job
+from tests.hostile.others import GROUP_VERSIONS, hostile_budget, hostile_claim, hostile_group, hostile_job
 from tests.hostile.pods import TRICKS, Place, hostile_pod
 from tests.unit.app.given import Json, made, pod, quota
 
@@ -28,7 +29,8 @@ BYTES_OF_A_JOB = 2
 """To take in a Job may take one more for so many bytes: the API server lets none have more than 20 rules."""
 FOR_OTHERS = 1.2
 """How many times as many it may take to answer for the pod of somebody else."""
-_LABELS = {(kind.api_version, kind.name): kind.label for kind in (PODS, BUDGETS, JOBS, *POD_GROUPS)}
+_KINDS = (PODS, BUDGETS, JOBS, *POD_GROUPS, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES)
+_LABELS = {(kind.api_version, kind.name): kind.label for kind in _KINDS}
 LONGEST_SEED = 20_000
 _NODES = ("n1", "n2", "n3")
 _PLACE = Place(OWN, ("q", "r"), ("g", "native", "volcano"), others=("b", OTHERS))
@@ -78,6 +80,7 @@ def tenants_seeds() -> list[bytes]:
         items.append(hostile_budget(chance, _PLACE, f"b{number}"))
         items.append(hostile_group(chance, _PLACE, "g", GROUP_VERSIONS[number % len(GROUP_VERSIONS)]))
         items.append(hostile_job(chance, _PLACE, "train"))
+        items.append(hostile_claim(chance, _PLACE))
     lines = [line for item in items if len(line := json.dumps(item).encode()) < LONGEST_SEED]
     return lines + [b"\n".join(lines[number : number + 4]) for number in range(0, len(lines), 4)]
 

@@ -1,16 +1,19 @@
 """Whatever hostile tenants write besides pods: budgets, pod groups of every API group, Jobs."""
 
 from app.store.heeded import MIN_PARALLELISM, PARALLELISM, QUEUED
+from tests.controlplane.devices import made
 from tests.controlplane.objects import Object, job
 from tests.controlplane.pod_groups import NATIVE, OLDER_SCHEDULER_PLUGINS, SCHEDULER_PLUGINS, VOLCANO
 from tests.hostile.chance import Chance
-from tests.hostile.pods import Place, hostile_pod
+from tests.hostile.pods import CLAIMS, Place, hostile_pod
 
 ABSURD = (0, -1, 1, 2, 5, 1000, 10**6, 2**31 - 1)
 GROUP_VERSIONS = (SCHEDULER_PLUGINS, VOLCANO, NATIVE, OLDER_SCHEDULER_PLUGINS)
 NUMBERS = (0, 1, 3, 100, 10**6, 2**31 - 1)
 """Pods that a Job runs at a time, or in all."""
 MOST_RULES = 20
+MOST_REQUESTS, MOST_ALTERNATIVES = 32, 8
+"""Requests of a claim, and alternatives of one of them."""
 
 
 def hostile_budget(chance: Chance, place: Place, name: str) -> Object:
@@ -35,6 +38,33 @@ def hostile_group(chance: Chance, place: Place, name: str, version: str) -> Obje
         spec = {"schedulingPolicy": chance.of({"gang": {"minCount": max(1, least)}}, {"basic": {}})}
     metadata = {"name": name, "namespace": place.namespace}
     return {"apiVersion": version, "kind": "PodGroup", "metadata": metadata, "spec": spec}
+
+
+def hostile_claim(chance: Chance, place: Place) -> Object:
+    """A claim, or a template of claims, with as many requests and alternatives as there may be."""
+    requests = [_of_devices(chance, number) for number in range(chance.randint(1, MOST_REQUESTS))]
+    spec: Object = {"devices": {"requests": requests}}
+    if chance.often(0.3):
+        spec["devices"]["constraints"] = [{"matchAttribute": f"{chance.word()}.example.com/model"}]
+    if chance.often(0.5):
+        return made("ResourceClaimTemplate", chance.of(*CLAIMS), place.namespace, spec={"spec": spec})
+    return made("ResourceClaim", chance.of(*CLAIMS), place.namespace, spec=spec)
+
+
+def _of_devices(chance: Chance, number: int) -> Object:
+    if chance.often(0.3):
+        several = [_exactly(chance) | {"name": f"a{each}"} for each in range(chance.randint(1, MOST_ALTERNATIVES))]
+        return {"name": f"r{number}", "firstAvailable": several}
+    return {"name": f"r{number}", "exactly": _exactly(chance)}
+
+
+def _exactly(chance: Chance) -> Object:
+    item = {"deviceClassName": chance.of("gpu", chance.word())} | chance.of(
+        {"allocationMode": "All"}, {}, {"allocationMode": "ExactCount", "count": chance.of(1, 2, 2**63 - 1)}
+    )
+    if chance.often(0.2):
+        item["selectors"] = [{"cel": {"expression": " || ".join(["device.driver == 'x'"] * chance.randint(1, 300))}}]
+    return item
 
 
 def hostile_job(chance: Chance, place: Place, name: str) -> Object:

@@ -4,10 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.store.heeded import GATE, GROUP, LEGACY_GROUP, MIRROR, PREEMPTIBLE, QUEUE, VOLCANO_GROUP
+from tests.controlplane.devices import IMPLICIT
 from tests.controlplane.objects import LINGERS, Object, pod
 from tests.hostile.chance import Chance
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+CLAIMS = tuple(f"claim-{number}" for number in range(40))
+"""Claims, and templates of claims, that the pods of a tenant name, so that they share them."""
 RENTED = {"pool": "rented"}
 """The label of nodes on which tenants borrow, and of which the owner takes them back."""
 PRIORITIES = ("low", "high", "system-cluster-critical", "system-node-critical")
@@ -255,6 +258,20 @@ def _has_claims(chance: Chance, place: Place, item: Object) -> None:
         item["spec"]["resourceClaims"] = [{"name": "c", "resourceClaimName": "nobody-s"}]
 
 
+def _takes_devices(chance: Chance, place: Place, item: Object) -> None:
+    """By claims that pods of the tenant share, or that are to be made for it, and by names of classes."""
+    item["spec"]["resourceClaims"] = [
+        {"name": f"c{number}"}
+        | chance.of(
+            {"resourceClaimName": chance.of(*CLAIMS, chance.word())},
+            {"resourceClaimTemplateName": chance.of(*CLAIMS, chance.word())},
+        )
+        for number in range(chance.many(300))
+    ]
+    for part in item["spec"]["containers"][0]["resources"].values() if chance.often(0.3) else ():
+        part[f"{IMPLICIT}{chance.of('gpu', chance.word())}"] = str(chance.of(1, 2**63 - 1))
+
+
 def _asks_another_scheduler(chance: Chance, place: Place, item: Object) -> None:
     item["spec"]["schedulerName"] = chance.of("nobody", "x" * 200)
 
@@ -294,6 +311,7 @@ TRICKS: tuple[Trick, ...] = (
     _takes_its_time,
     _waits_at_gates,
     _has_claims,
+    _takes_devices,
     _asks_another_scheduler,
     _places_itself,
     _borrows,

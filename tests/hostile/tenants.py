@@ -22,7 +22,7 @@ from tests.controlplane.api import Api
 from tests.controlplane.objects import Object
 from tests.hostile.apart import Apart
 from tests.hostile.chance import Chance
-from tests.hostile.others import hostile_budget, hostile_group, hostile_job
+from tests.hostile.others import hostile_budget, hostile_claim, hostile_group, hostile_job
 from tests.hostile.pods import QUANTITIES, Place, hostile_pod
 
 ALIVE = 6
@@ -31,7 +31,8 @@ THREADS = 8
 _PATIENCE = 60
 _FAILED = "failed:"
 _JSON, _MERGE, _LIST = "application/json", "application/merge-patch+json", "application/json-patch+json"
-_PLURALS = {"Pod": "pods", "PodDisruptionBudget": "poddisruptionbudgets", "PodGroup": "podgroups", "Job": "jobs"}
+_KINDS = ("Pod", "PodDisruptionBudget", "PodGroup", "Job", "ResourceClaim", "ResourceClaimTemplate")
+_PLURALS = {kind: f"{kind.lower()}s" for kind in _KINDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,10 @@ class Tenant:
         kind, chance = self.chance.random(), self.chance
         if kind < 0.4:
             item = hostile_budget(chance, self.place, f"budget-{chance.randrange(ALIVE)}")
-        elif kind < 0.8:
+        elif kind < 0.7:
             item = hostile_group(chance, self.place, chance.of(*self.place.groups), chance.of(*self.group_versions))
+        elif kind < 0.85:
+            item = hostile_claim(chance, self.place)
         else:
             item = hostile_job(chance, self.place, f"job-{chance.randrange(ALIVE)}")
         version, name = item["apiVersion"], item["metadata"]["name"]
