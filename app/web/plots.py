@@ -102,7 +102,7 @@ def _lines(
     for name, kind, series in drawn:
         known = [value for value in series if value is not None]
         if known and (any(known) or kind in ("used", "limit") or area):
-            path = "".join(_area(series, top) if area or kind == "used" else _outline(series, top))
+            path = "".join(area_path(series, top) if area or kind == "used" else _outline(series, top))
             found.append(Line(name, kind, path, text(known[-1])))
     return tuple(found)
 
@@ -139,7 +139,7 @@ def _outline(series: Series, top: int) -> Iterator[str]:
         before = end
 
 
-def _area(series: Series, top: int) -> Iterator[str]:
+def area_path(series: Series, top: int) -> Iterator[str]:
     """Yields the path of the area below a line."""
     before = -1
     for begin, end, value in _runs(series):

@@ -19,6 +19,7 @@ from app.pause import Pause
 from app.problems import Problem
 from app.settings import Settings
 from app.times import rfc3339
+from app.web.ahead import Ahead, ahead
 from app.web.figures import Bar, QueueRow, TenantRow, queue_row, quota_rows, tenant_row
 from app.web.plots import Happened, happened
 from app.whatif.expected_starts import ExpectedStarts
@@ -88,6 +89,7 @@ class Subject:
     happened: Happened | None = None
     tables: tuple[Table, ...] = ()
     commands: tuple[str, ...] = ()
+    ahead: Ahead | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,8 @@ async def queue_page(asked: Asked, name: str) -> Subject:
         tenants,
         lambda namespace: _tenant_cells(tenant_row(cluster, namespace, tenants[namespace]), namespace),
     )
+    waits = await _waiting(asked, None, inside)
+    coming = await ahead(cluster, asked.starts, lambda pod: cluster.queue_of(pod) in inside, asked.now)
     return Subject(
         "Queue",
         name,
@@ -165,7 +169,7 @@ async def queue_page(asked: Asked, name: str) -> Subject:
         asked.happened((QUEUE, name), row.bars, "deserved", "capability"),
         (
             *(table for table in (children, members) if table.total),
-            await _waiting(asked, None, inside),
+            waits,
             await _placed(asked, _in_namespaces(cluster, namespaces), lambda pod: cluster.queue_of(pod) in inside),
             _evicted(asked, lambda gone: gone.queue in inside),
         ),
@@ -175,6 +179,7 @@ async def queue_page(asked: Asked, name: str) -> Subject:
             _command("quotaward", "waiting", "--queue", name),
             _command("quotaward", "queues", "--tree"),
         ),
+        coming,
     )
 
 

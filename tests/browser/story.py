@@ -134,6 +134,17 @@ def company_with_a_quota(folder: Path) -> None:
     write(folder, "quotas", [quota("one", min={"cpu": 2}, max={"cpu": 8})])
 
 
+def company_that_moves(folder: Path) -> None:
+    """The same company; a deadline ends the pod that runs, and then the one that waits may start."""
+    company(folder)
+    team = namespace("one", **{"scheduling.volcano.sh/queue-name": "team-1"})
+    write(folder, "cluster", [node("n1", cpu="16", pods="110"), team])
+    running = pod("runs", "one", {"cpu": "3"}, nodeName="n1", activeDeadlineSeconds=3600)
+    started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    waits = waiting("waits", "one", "0/1 nodes are available: 1 Insufficient cpu.", 5, cpu=16)
+    write(folder, "pods", [running | {"status": {"phase": "Running", "startTime": started}}, waits])
+
+
 def with_devices(folder: Path, has: int) -> None:
     """A team whose quota names a device class, a pod with a claim of so many devices of it, and one that waits."""
     spec = {"selectors": [{"cel": {"expression": "device.driver == 'gpu.example.com'"}}]}

@@ -275,6 +275,28 @@ def test_pages_of_objects_lead_to_each_other_and_commands_are_copied(serve, open
     page.get_by_text("there is no node nowhere").wait_for()
 
 
+def test_the_next_hours_are_drawn_and_read_as_a_table(serve, open_page):
+    """With the keyboard alone, on a phone, on a dark screen and on paper."""
+    served = serve(story.company_that_moves)
+    page = live(open_page(f"{served.url}/queues/company", viewport={"width": 390, "height": 844}))
+    strip = page.get_by_role("img", name="Waiting pods: 1 now, 0 in twelve hours")
+    wait_until(lambda: page.reload() and strip.count() == 1, "the strip of the next hours")
+    live(page)
+    assert strip.bounding_box()["width"] > 200
+    page.get_by_text("Who starts first").first.press("Enter")
+    page.get_by_role("columnheader", name="Expected start").wait_for()
+    table = page.get_by_role("region", name="Who starts first")
+    assert "one/runs" in table.inner_text()
+    table.focus()
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Who starts first"
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        assert accessibility(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "wider than a phone"
+    page.emulate_media(media="print")
+    assert strip.is_visible()
+
+
 def test_the_last_day_is_drawn_and_reads_as_a_table(serve, open_page):
     """With the keyboard alone, on a phone, on a dark screen and on paper; it follows what happens."""
     served = serve(story.company_with_a_quota)
