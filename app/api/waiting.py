@@ -4,6 +4,9 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import merge
+from itertools import islice
+from operator import itemgetter
 
 from app.api import expected, gates
 from app.api.models import WaitingJobModel, WaitingList
@@ -19,6 +22,8 @@ from policy.objects.verdict import Refusal
 from policy.quota.closed_queues import shortened
 from policy.quota.rules import RULES
 
+RUN = 250
+"""Jobs that are sorted between two pauses."""
 NAMED = 20
 """Maximum number of pods of a job that are named."""
 TEXTS = {rule.name: rule.text for rule in RULES} | {
@@ -90,27 +95,47 @@ async def waiting(cluster: Cluster, wanted: Wanted, starts: ExpectedStarts, *, o
     if wanted.rule is not None and wanted.rule not in TEXTS:
         raise Problem(422, f"there is no rule {wanted.rule!r}; there are {', '.join(TEXTS)}", field="rule")
     after = _key_of(wanted)
-    jobs = await _jobs(cluster, wanted.namespace, observe=observe)
-    found = [job for job in jobs if wanted.rule in (None, job.reason)]
-    if (queues := wanted.queues) is not None:
-        found = [job for job in found if job.queue in queues]
-        if not found and any(queues) and not any(name in cluster.queues for name in queues):
-            raise Problem(404, f"there is no queue {', '.join(sorted(queues))}", field="queue")
-    found.sort(key=key)
-    try:
-        rest = found if after is None else [job for job in found if key(job) > after]
-    except TypeError:
-        raise _strange() from None
-    page, items, pause = rest[: wanted.limit], list[WaitingJobModel](), Pause()
-    for job in page:
+    pause, found, rest = Pause(), 0, list[tuple[Key, WaitingJob]]()
+    jobs, queues = await _jobs(cluster, wanted.namespace, observe=observe), wanted.queues
+    for job in jobs:
+        await pause.if_due()
+        if wanted.rule in (None, job.reason) and (queues is None or job.queue in queues):
+            found += 1
+            rest += [(own, job)] if _is_after(own := key(job), after) else []
+    if not found and queues and any(queues) and not any(name in cluster.queues for name in queues):
+        raise Problem(404, f"there is no queue {', '.join(sorted(queues))}", field="queue")
+    page = await _first(rest, wanted.limit, pause)
+    items = list[WaitingJobModel]()
+    for _, job in page:
         items.append(_model(job, starts))
         await pause.if_due()
     return WaitingList(
-        total=len(found),
+        total=found,
         remaining=len(rest) - len(page),
-        continue_=_token(wanted.sort, key(page[-1])) if len(rest) > len(page) else "",
+        continue_=_token(wanted.sort, page[-1][0]) if len(rest) > len(page) else "",
         items=items,
     )
+
+
+def _is_after(key: Key, after: Key | None) -> bool:
+    """Whether a job comes after that of a token. Raises Problem for a token that names no job."""
+    try:
+        return after is None or key > after
+    except TypeError:
+        raise _strange() from None
+
+
+async def _first(jobs: list[tuple[Key, WaitingJob]], limit: int, pause: Pause) -> list[tuple[Key, WaitingJob]]:
+    """Returns the first jobs, in order. It sorts them in runs, between which others have their turn."""
+    runs = list[list[tuple[Key, WaitingJob]]]()
+    for start in range(0, len(jobs), RUN):
+        runs.append(sorted(jobs[start : start + RUN], key=itemgetter(0)))
+        await pause.if_due()
+    page = list[tuple[Key, WaitingJob]]()
+    for each in islice(merge(*runs, key=itemgetter(0)), limit):
+        page.append(each)
+        await pause.if_due()
+    return page
 
 
 async def _jobs(cluster: Cluster, namespace: str | None, *, observe: bool) -> Sequence[WaitingJob]:

@@ -1,6 +1,8 @@
 """Reads the history of a queue or quota in steps of some minutes."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -69,6 +71,26 @@ def period_of(recorder: Recorder, minutes: int, step: int) -> Period:
     """Returns the latest steps that cover these minutes up to now, at most a day; the last is the present minute's."""
     steps = -(-min(minutes, MINUTES) // step)
     return Period(recorder.minute + 1 - steps * step, step, steps)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundChange:
+    """A limit that has changed: when (a minute since the epoch), which, and its values; None for no limit."""
+
+    minute: int
+    figure: str
+    resource: str
+    before: Amount
+    after: Amount
+
+
+def changes_of(recorder: Recorder, name: Name) -> Iterator[BoundChange]:
+    """Yields the changes of limits of a queue or quota that were seen in the last day."""
+    each = recorder.recorded.get(name, Recorded(0))
+    for (figure, resource), changes in each.bounds.items():
+        for (_, before), (minute, after) in pairwise(changes):
+            if minute > recorder.minute - MINUTES:
+                yield BoundChange(minute, figure, resource, before, after)
 
 
 def story_of(recorder: Recorder, name: Name, period: Period) -> Story:

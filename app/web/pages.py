@@ -8,13 +8,13 @@ from typing import Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse, Response, StreamingResponse
+from fastapi.responses import Response, StreamingResponse
 
 from app.api.routes import store_of
 from app.problems import Problem
 from app.questions import asker_of
 from app.web.figures import queue_row, quota_rows
-from app.web.rendering import EVENTS, HEADERS, environment, error_page
+from app.web.rendering import EVENTS, HEADERS, environment, error_page, in_chunks
 from app.web.subjects import Asked, Subject, gang_page, namespace_page, node_page, queue_page, queues_page, quota_page
 from policy.cluster.cluster import Cluster
 
@@ -89,18 +89,15 @@ async def _shown(request: Request, page_of: Callable[..., Awaitable[Subject]], *
         subject = await page_of(asked, *path[1:])
     except Problem as problem:
         return error_page(problem, root=root)
-    text = (
-        environment()
-        .get_template("subject.html")
-        .render(
-            root=root,
-            version=version,
-            now=time.time(),
-            live_of="/" + "/".join(quote(part, safe="") for part in path),
-            subject=subject,
-        )
+    page = environment().get_template("subject.html")
+    pieces = page.generate(
+        root=root,
+        version=version,
+        now=time.time(),
+        live_of="/" + "/".join(quote(part, safe="") for part in path),
+        subject=subject,
     )
-    return HTMLResponse(text, headers=HEADERS)
+    return StreamingResponse(in_chunks(pieces), media_type="text/html", headers=HEADERS)
 
 
 def _root(depth: int) -> str:

@@ -1,6 +1,8 @@
 """Renders templates to HTML, in which all text from the cluster is escaped, and sets their headers."""
 
+import asyncio
 import time
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -14,6 +16,8 @@ from app.inert import inert
 from app.problems import Problem
 from app.web.board import id_of
 
+CHUNK = 16_000
+"""Characters of a page that are sent at a time."""
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -90,6 +94,21 @@ def environment() -> Environment:
     for name in made.list_templates():
         made.get_template(name)
     return made
+
+
+async def in_chunks(pieces: Iterator[str]) -> AsyncIterator[str]:
+    """Joins a page into chunks, between which the loop answers the scheduler."""
+    gathered: list[str] = []
+    size = 0
+    for piece in pieces:
+        gathered.append(piece)
+        size += len(piece)
+        if size >= CHUNK:
+            yield "".join(gathered)
+            await asyncio.sleep(0)
+            gathered.clear()
+            size = 0
+    yield "".join(gathered)
 
 
 def error_page(problem: Problem, root: str) -> Response:

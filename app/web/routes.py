@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -31,7 +31,7 @@ from app.web.figures import MEANINGS
 from app.web.live import Live
 from app.web.notifier import Notifier
 from app.web.overview import Overview
-from app.web.rendering import DOCS_HEADERS, EVENTS, HEADERS, environment, error_page
+from app.web.rendering import DOCS_HEADERS, EVENTS, HEADERS, environment, error_page, in_chunks
 from app.web.waiting import Crowds, Waiting, name_of
 from policy.cluster.cluster import Cluster
 from policy.explain.verdicts import verdict_on
@@ -42,8 +42,6 @@ from policy.objects.queued_job import PREFIX
 from policy.preemption import plan_text
 from policy.stepwise import at_once
 
-CHUNK = 16_000
-"""Characters of a page that are sent at a time."""
 SLICE = 100
 """Rows that are filtered between two pauses."""
 CHOICES = {
@@ -128,7 +126,7 @@ async def show_page(request: Request, q: str = "", show: str = "") -> Response:
         quotas=await _shown(web.board.rows("quotas"), choice),
         queues=await _shown(web.board.rows("queues"), choice),
     )
-    return StreamingResponse(_in_chunks(page), media_type="text/html", headers=HEADERS)
+    return StreamingResponse(in_chunks(page), media_type="text/html", headers=HEADERS)
 
 
 @router.get("/waiting")
@@ -250,21 +248,6 @@ class _Files(StaticFiles):
         response = await super().get_response(path, scope)
         response.headers.update(HEADERS | {"cache-control": "no-cache"})
         return response
-
-
-async def _in_chunks(pieces: Iterator[str]) -> AsyncIterator[str]:
-    """Joins a page into chunks, between which the loop answers the scheduler."""
-    gathered: list[str] = []
-    size = 0
-    for piece in pieces:
-        gathered.append(piece)
-        size += len(piece)
-        if size >= CHUNK:
-            yield "".join(gathered)
-            await asyncio.sleep(0)
-            gathered.clear()
-            size = 0
-    yield "".join(gathered)
 
 
 async def _shown(rows: list[Fragment], choice: Choice) -> list[Markup]:

@@ -7,22 +7,32 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from heapq import nsmallest
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import yaml
 
 from app.amounts import amount
 from app.api.jobs import group_model
 from app.api.models import WaitingJobModel
-from app.api.waiting import Wanted, job_of, waiting
+from app.api.waiting import ORDERS, Wanted, job_of, waiting
+from app.history.reading import changes_of
 from app.history.recorder import QUEUE, QUOTA, Name, Recorder
 from app.observability.evictions import Evicted, Evictions
 from app.pause import Pause
 from app.problems import Problem
 from app.settings import Settings
+from app.store.elastic_quotas import ELASTIC_QUOTAS
+from app.store.kind import Kind
+from app.store.kinds import KINDS
+from app.store.namespaces import NAMESPACES
+from app.store.nodes import NODES as NODE_KIND
+from app.store.queues import QUEUES
 from app.times import rfc3339
 from app.web.ahead import Ahead, ahead
 from app.web.figures import Bar, QueueRow, TenantRow, queue_row, quota_rows, tenant_row
 from app.web.plots import Happened, happened
 from app.whatif.expected_starts import ExpectedStarts
+from app.whatif.rendering import group_manifest, namespace_manifest, node_manifest, queue_manifest, quota_manifest
 from policy.cluster.cluster import Cluster
 from policy.cluster.shown_resources import shown
 from policy.explain.terminating import conditions_of_queue
@@ -33,6 +43,10 @@ from policy.objects.resources import Resources, add
 
 ROWS = 50
 """Maximum number of rows of a table; the next page has more."""
+WAITING_ORDERS = (("Job", "name"), ("Pods", "pods"), ("Queue", "queue"), ("Since", "since"), ("Why it waits", "rule"))
+"""The orders of who waits, by column."""
+LINES = 200
+"""Maximum number of lines of a manifest that are shown."""
 LATEST = 1e12
 """Seconds since the epoch that are never reached, to sort the latest first."""
 NODES = 3
@@ -60,7 +74,11 @@ Cell = str | Link | Time
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows, the first cell of which names the row. ``following``: what ``param`` has to be for the next page."""
+    """Rows, the first cell of which names the row. ``following``: what ``param`` has to be for the next page.
+
+    ``sortable``: all rows are there, so that a browser can sort them. Else ``orders`` has by column the order that the
+    server knows, and ``order`` is the present one.
+    """
 
     title: str
     columns: tuple[str, ...]
@@ -69,13 +87,17 @@ class Table:
     param: str
     nobody: str
     following: str = ""
+    sortable: bool = False
+    orders: tuple[tuple[str, str], ...] = ()
+    order: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
     """An object: what it is, its figures, tables of what belongs to it, and commands about it.
 
-    ``own`` and ``most`` say what these parts of the bars are.
+    ``own`` and ``most`` say what these parts of the bars are. ``manifest`` is the object as YAML, as far as the rules
+    know it.
     """
 
     kind: str
@@ -89,6 +111,7 @@ class Subject:
     happened: Happened | None = None
     tables: tuple[Table, ...] = ()
     commands: tuple[str, ...] = ()
+    manifest: str = ""
     ahead: Ahead | None = None
 
 
@@ -134,7 +157,7 @@ async def queue_page(asked: Asked, name: str) -> Subject:
     accounts = cluster.ledger.queues
     namespaces = {each for queue in inside for each in accounts.known(queue).tenants}
     tenants = accounts.known(name).tenants
-    children = _table(
+    children = await _table(
         asked,
         "Queues below it",
         ("Queue", "Weight", "State", "Allocated", "Deserved"),
@@ -142,7 +165,7 @@ async def queue_page(asked: Asked, name: str) -> Subject:
         tree.children_of(name),
         lambda child: _child_cells(queue_row(cluster, child, 0)),
     )
-    members = _table(
+    members = await _table(
         asked,
         "Namespaces",
         ("Namespace", "Weight", "Share", "Allocated", "Entitled to"),
@@ -171,7 +194,8 @@ async def queue_page(asked: Asked, name: str) -> Subject:
             *(table for table in (children, members) if table.total),
             waits,
             await _placed(asked, _in_namespaces(cluster, namespaces), lambda pod: cluster.queue_of(pod) in inside),
-            _evicted(asked, lambda gone: gone.queue in inside),
+            await _evicted(asked, lambda gone: gone.queue in inside),
+            await _changed(asked, (QUEUE, name)),
         ),
         (
             _command("kubectl", "get", "queues.scheduling.volcano.sh", name, "-o", "yaml"),
@@ -179,6 +203,7 @@ async def queue_page(asked: Asked, name: str) -> Subject:
             _command("quotaward", "waiting", "--queue", name),
             _command("quotaward", "queues", "--tree"),
         ),
+        _yaml(QUEUES, queue_manifest(cluster.queues[name])),
         coming,
     )
 
@@ -196,7 +221,7 @@ async def queues_page(asked: Asked) -> Subject:
         return Link(path, ("queues", row.name)), str(row.weight), _used(row.bars), _own(row.bars), wanted, states
 
     columns = ("Queue", "Weight", "Allocated", "Deserved", "Asked for", "State")
-    table = _table(asked, "All queues", columns, "queues", queues, cells, "There is no Queue.")
+    table = await _table(asked, "All queues", columns, "queues", queues, cells, "There is no Queue.")
     return Subject("Queues", "", (), (), tables=(table,), commands=(_command("quotaward", "queues", "--tree"),))
 
 
@@ -222,6 +247,7 @@ async def quota_page(asked: Asked, namespace: str, name: str) -> Subject:
             _command("quotaward", "quotas", "-n", namespace),
             _command("quotaward", "waiting", "-n", namespace),
         ),
+        _yaml(ELASTIC_QUOTAS, quota_manifest(asked.cluster.quotas[namespace][name])),
     )
 
 
@@ -246,7 +272,7 @@ async def namespace_page(asked: Asked, namespace: str) -> Subject:
                 ("Used in the queue", used),
                 ("Entitled to", entitled),
             )
-    table = _table(
+    table = await _table(
         asked,
         "Quotas",
         ("ElasticQuota", "In force"),
@@ -270,6 +296,7 @@ async def namespace_page(asked: Asked, namespace: str) -> Subject:
             _command("quotaward", "quotas", "-n", namespace),
             _command("quotaward", "waiting", "-n", namespace),
         ),
+        _yaml(NAMESPACES, namespace_manifest(known)) if known else "",
     )
 
 
@@ -282,7 +309,7 @@ async def node_page(asked: Asked, name: str) -> Subject:
     node, used = site.node, dict(site.used)
     here = [placed for uid in site.pods if (placed := cluster.table.placed(uid)) is not None]
     kept = {each.name: each for each in cluster.reservations.all() if each.node == name and not each.failed_at}
-    for_whom = _table(
+    for_whom = await _table(
         asked,
         "Who waits for room here",
         ("Pod", "Why", "Who goes for it", "Since"),
@@ -320,6 +347,7 @@ async def node_page(asked: Asked, name: str) -> Subject:
             _command("kubectl", "get", "node", name, "-o", "yaml"),
             _command("kubectl", "get", "pods", "-A", "--field-selector", f"spec.nodeName={name}"),
         ),
+        manifest=_yaml(NODE_KIND, node_manifest(node)),
     )
 
 
@@ -328,6 +356,7 @@ async def gang_page(asked: Asked, namespace: str, kind: str, name: str) -> Subje
     cluster, key = asked.cluster, (namespace, f"{kind}/{name}")
     if key not in cluster.membership.groups:
         raise Problem(404, f"there is no pod group {namespace}/{name}")
+    of_kind = next(each for each in KINDS if each.label == kind)
     group = group_model(cluster, *key, asked.settings.reserve.terms, asked.now)
     pods = {pod.name: pod for pod in cluster.groups.members(key)}
     queue = cluster.queue_of(min(pods.values(), key=lambda pod: pod.name)) if pods else ""
@@ -340,7 +369,7 @@ async def gang_page(asked: Asked, namespace: str, kind: str, name: str) -> Subje
         request = _sums(shown(cluster, pod.request))
         return Link(member, ("pods", namespace, member)), state, Link(on, ("nodes", on) if on else ()), request
 
-    members = _table(asked, "Members", ("Pod", "State", "Node", "Requests"), "members", pods, cells)
+    members = await _table(asked, "Members", ("Pod", "State", "Node", "Requests"), "members", pods, cells)
     waiting_member = next((name for name in sorted(pods) if pods[name].pending), "")
     return Subject(
         "Pod group",
@@ -361,6 +390,7 @@ async def gang_page(asked: Asked, namespace: str, kind: str, name: str) -> Subje
             *([_command("quotaward", "explain", f"{namespace}/{waiting_member}")] if waiting_member else []),
             _command("quotaward", "waiting", "-n", namespace),
         ),
+        manifest=_yaml(of_kind, group_manifest(cluster.membership.groups[key])),
     )
 
 
@@ -369,14 +399,34 @@ async def _of_namespace(asked: Asked, namespace: str) -> tuple[Table, ...]:
     return (
         await _waiting(asked, namespace, None),
         await _placed(asked, placed, lambda _: True),
-        _evicted(asked, lambda gone: gone.namespace == namespace),
+        await _evicted(asked, lambda gone: gone.namespace == namespace),
+        await _changed(asked, (QUOTA, namespace)),
     )
 
 
-def _evicted(asked: Asked, is_meant: Callable[[Evicted], bool]) -> Table:
+async def _changed(asked: Asked, name: Name) -> Table:
+    """Makes the table of the limits that have changed in the last day, the latest first."""
+    changes = {
+        f"{LATEST - change.minute * 60:020.6f} {change.figure} {change.resource}": change
+        for change in changes_of(asked.recorder, name)
+    }
+
+    def cells(key: str) -> tuple[Cell, ...]:
+        change = changes[key]
+        before, after = (
+            "none" if each is None else amount(change.resource, each) for each in (change.before, change.after)
+        )
+        what = {("queue", "min"): "guarantee", ("queue", "max"): "limit"}.get((name[0], change.figure), change.figure)
+        return f"{what} of {change.resource}", _time(change.minute * 60), before, after
+
+    columns = ("Limit", "When", "From", "To")
+    return await _table(asked, "What changed lately", columns, "changed", changes, cells, "No limit has changed.")
+
+
+async def _evicted(asked: Asked, is_meant: Callable[[Evicted], bool]) -> Table:
     """Makes the table of the latest evictions that are remembered, the latest first."""
     gone = {f"{LATEST - each.at:020.6f} {each.uid}": each for each in asked.evictions if is_meant(each)}
-    return _table(
+    return await _table(
         asked,
         "Who was evicted lately",
         ("Pod", "When", "From", "For whom", "Why"),
@@ -400,17 +450,21 @@ def _evicted_cells(gone: Evicted) -> tuple[Cell, ...]:
 
 async def _waiting(asked: Asked, namespace: str | None, queues: Collection[str] | None) -> Table:
     """Makes the table of who waits: rows of ``/api/v1/waiting``."""
-    wanted = Wanted(namespace, queues, None, "since", ROWS, asked.after("waiting"))
+    order = asked.after("sort")
+    order = order if order in ORDERS else "since"
+    wanted = Wanted(namespace, queues, None, order, ROWS, asked.after("waiting"))
     await asked.starts.renew()
     found = await waiting(asked.cluster, wanted, asked.starts, observe=asked.settings.observes)
     return Table(
         "Who waits",
-        ("Job", "Pods", "Queue", "Place", "Since", "Why it waits"),
+        ("Job", "Pods", "Queue", "Place", "Since", "Expected start", "Why it waits"),
         tuple(_waiting_cells(asked.cluster, each) for each in found.items),
         found.total,
         "waiting",
         "Nobody waits.",
         found.continue_,
+        orders=WAITING_ORDERS,
+        order=order,
     )
 
 
@@ -422,6 +476,7 @@ def _waiting_cells(cluster: Cluster, job: WaitingJobModel) -> tuple[Cell, ...]:
         Link(job.queue, ("queues", job.queue) if job.queue in cluster.queues else ()),
         str(job.place or ""),
         Time(job.since),
+        Time(job.expected_start.at if job.expected_start else ""),
         job.message,
     )
 
@@ -435,7 +490,7 @@ async def _placed(asked: Asked, parts: Iterable[Iterable[Placed]], is_meant: Cal
             await pause.if_due()
             if is_meant(placed.pod):
                 _add(cluster, jobs, placed)
-    return _table(
+    return await _table(
         asked,
         "Who is in it",
         ("Job", "Pods", "Nodes", "Requests"),
@@ -467,7 +522,7 @@ def _add(cluster: Cluster, jobs: dict[str, PlacedJob], placed: Placed) -> None:
     add(job.request, shown(cluster, pod.request))
 
 
-def _table(
+async def _table(
     asked: Asked,
     title: str,
     columns: tuple[str, ...],
@@ -481,7 +536,12 @@ def _table(
     first = nsmallest(ROWS + 1, (key for key in everything if key > after))
     page = first[:ROWS]
     following = page[-1] if len(first) > len(page) else ""
-    return Table(title, columns, tuple(cells(key) for key in page), len(everything), param, nobody, following)
+    rows, pause = list[tuple[Cell, ...]](), Pause()
+    for key in page:
+        rows.append(cells(key))
+        await pause.if_due()
+    sortable = not after and not following
+    return Table(title, columns, tuple(rows), len(everything), param, nobody, following, sortable=sortable)
 
 
 def _child_cells(row: QueueRow) -> tuple[Cell, ...]:
@@ -534,6 +594,14 @@ def _few(names: Iterable[str]) -> str:
 
 def _time(seconds: float) -> Time:
     return Time(rfc3339(seconds) if seconds else "")
+
+
+def _yaml(kind: Kind, manifest: dict[str, Any]) -> str:
+    """Formats an object; of one with thousands of lines only the first are shown."""
+    whole = {"apiVersion": kind.api_version, "kind": kind.name} | manifest
+    text = yaml.safe_dump(whole, sort_keys=False, allow_unicode=True)
+    lines = text.splitlines()
+    return text if len(lines) <= LINES else "\n".join((*lines[:LINES], "# and more"))
 
 
 def _command(*words: str) -> str:

@@ -323,6 +323,32 @@ def test_the_last_day_is_drawn_and_reads_as_a_table(serve, open_page):
     )
 
 
+def test_tables_are_sorted_by_the_keyboard_and_stay_so_when_something_changes(serve, open_page):
+    served = serve(story.company)
+    story.company(served.folder, *(pod(f"p{cpu}", "one", {"cpu": cpu}, nodeName="n1") for cpu in ("500m", "2", "10m")))
+    page = live(open_page(f"{served.url}/namespaces/one", viewport={"width": 390, "height": 844}))
+    table = page.locator("#placed")
+
+    def requests():
+        return table.locator("tbody td:last-child").all_inner_texts()
+
+    wait_until(lambda: len(requests()) == 4, "all pods")
+    by_requests = table.get_by_role("button", name="Requests")
+    by_requests.press("Enter")
+    assert requests() == ["cpu 0.01", "cpu 0.5", "cpu 2", "cpu 3"]
+    assert table.get_by_role("columnheader", name="Requests").get_attribute("aria-sort") == "ascending"
+    assert accessibility(page) == []
+    by_requests.press("Enter")
+    assert requests() == ["cpu 3", "cpu 2", "cpu 0.5", "cpu 0.01"]
+    story.company(served.folder, *(pod(f"p{cpu}", "one", {"cpu": cpu}, nodeName="n1") for cpu in ("500m", "4", "10m")))
+    wait_until(lambda: requests() == ["cpu 4", "cpu 3", "cpu 0.5", "cpu 0.01"], "the order that was chosen")
+    page.get_by_text("As YAML").press("Enter")
+    assert page.get_by_text("kind: Namespace").is_visible()
+    assert accessibility(page) == []
+    page.locator("#waiting").get_by_role("link", name="Pods").press("Enter")
+    page.wait_for_url("**/namespaces/one?sort=pods#waiting")
+
+
 def test_it_says_when_the_server_is_gone_and_catches_up_when_it_is_back(serve, open_page):
     def one(folder, most):
         story.write(folder, "one", [quota("a", max={"cpu": most})])

@@ -72,6 +72,46 @@ document.addEventListener("click", async ({ target }) => {
   setTimeout(() => { button.textContent = "Copy"; }, 2000);
 });
 
+// Sorting a table whose rows are all there: numbers and amounts by size, times by time, the rest as text.
+
+const UNITS = { m: 1e-3, k: 1e3, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, Pi: 2 ** 50, Ei: 2 ** 60 };
+const sorted = new Map(); // by the id of the section: which column, and in which direction
+
+function valueOf(row, column) {
+  const cell = row.cells[column];
+  const time = cell.querySelector("time");
+  if (time) return Date.parse(time.dateTime);
+  const text = cell.textContent.trim();
+  const [, number, unit] = /^(?:[a-z0-9./-]+ )?(-?\d+(?:\.\d+)?)([kKMGTPEm]i?)?%?(?:,|$)/.exec(text) ?? [];
+  return number === undefined ? text : Number(number) * (UNITS[unit] ?? 1);
+}
+
+function compare(one, other) {
+  if (typeof one === typeof other) return typeof one === "number" ? one - other : one.localeCompare(other);
+  return typeof one === "number" ? -1 : 1;
+}
+
+function sortTable(section) {
+  const { column, direction } = sorted.get(section.id) ?? {};
+  const body = section.querySelector("tbody");
+  const head = section.querySelectorAll("thead th")[column];
+  if (!body || !head || !head.querySelector(".sort")) return;
+  for (const each of section.querySelectorAll("thead th")) each.removeAttribute("aria-sort");
+  head.setAttribute("aria-sort", direction > 0 ? "ascending" : "descending");
+  const rows = [...body.rows].map((row) => [valueOf(row, column), row]);
+  rows.sort(([one], [other]) => direction * compare(one, other));
+  body.append(...rows.map(([, row]) => row));
+}
+
+document.addEventListener("click", ({ target }) => {
+  const head = target.closest?.(".sort")?.closest("th");
+  if (!head) return;
+  const section = head.closest("section");
+  const direction = head.getAttribute("aria-sort") === "ascending" ? -1 : 1;
+  sorted.set(section.id, { column: head.cellIndex, direction });
+  sortTable(section);
+});
+
 // The filter
 
 const form = document.getElementById("filter");
@@ -176,6 +216,10 @@ async function reload() {
   const made = new DOMParser().parseFromString(await answer.text(), "text/html");
   const fresh = made.getElementById("main");
   tellAges(fresh);
+  for (const id of sorted.keys()) {
+    const section = fresh.querySelector(`#${CSS.escape(id)}`);
+    if (section) sortTable(section);
+  }
   Idiomorph.morph(document.getElementById("main"), fresh, { ignoreActiveValue: true, callbacks: asOpened });
   applyFilter(document);
   version = made.body.dataset.version;

@@ -354,6 +354,22 @@ def test_a_plot_has_gaps_where_nothing_is_known():
     assert [row[0] for row in drawn.rows] == ["2027-01-15T07:21:00Z"]
 
 
+def test_pages_tell_which_limits_have_changed():
+    day = Day()
+    day.record()
+    assert "No limit has changed" in Parsed(day.client.get("/quotas/a/quota").text).words
+    see(day.store, quota("a", min={"cpu": 2}, max={"cpu": 4, "memory": "1Gi"}))
+    day.passes(10)
+    words = Parsed(day.client.get("/quotas/a/quota").text).words
+    assert "min of cpu 2027-01-15 08:10:00 UTC 1 2" in words
+    assert "max of cpu" not in words
+    see(day.store, quota("a", min={"cpu": 2}, max={"memory": "1Gi"}))
+    day.passes(10)
+    assert "max of cpu 2027-01-15 08:20:00 UTC 4 none" in Parsed(day.client.get("/namespaces/a").text).words
+    day.passes(MINUTES)
+    assert "min of cpu" not in Parsed(day.client.get("/quotas/a/quota").text).words
+
+
 def test_a_page_without_history_has_no_plots():
     assert "The last day" not in Parsed(Day().client.get("/queues/team").text).words
 

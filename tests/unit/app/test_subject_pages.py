@@ -66,7 +66,7 @@ def test_between_the_pods_of_two_namespaces_others_have_their_turn(monkeypatch):
     words = read(client, "/queues/team").words
     assert "a/runs 1 n1" in words
     assert "b/runs 1 n2" in words
-    assert events[-6:] == ["read", "pause", "pause"] * 2
+    assert events[-8:] == [*["read", "pause", "pause"] * 2, "pause", "pause"]  # the last two: for each row
 
 
 def test_a_quota_above_its_max_looks_different_from_a_full_one():
@@ -171,3 +171,55 @@ def test_a_compact_table_shows_dozens_of_queues_in_the_order_of_the_tree(monkeyp
     assert {"./queues/company", "./queues/team"} <= {each["href"] for each in first.all("a")}
     following = next(each["href"] for each in first.all("a") if "?queues=" in each["href"])
     assert "other 1" in read(client, "/queues" + following.partition("#")[0]).words
+
+
+def test_who_waits_is_sorted_by_the_server_and_stays_so_on_the_next_page(monkeypatch):
+    monkeypatch.setattr(subjects, "ROWS", 2)
+    client = cluster(*(refused(pod(name)) for name in ("b", "c", "d")))
+    first = read(client, "/namespaces/a?sort=name")
+    assert "Job ▲" not in first.words
+    assert [each["aria-sort"] for each in first.all("th") if "aria-sort" in each] == ["ascending"]
+    assert {"?sort=pods#waiting", "?sort=since#waiting"} <= {each["href"] for each in first.all("a")}
+    following = next(each["href"] for each in first.all("a") if "&waiting=" in each["href"])
+    words = read(client, "/namespaces/a" + following.partition("#")[0]).words
+    assert "a/d" in words
+    assert "a/waits" in words
+    assert "a/b" not in words
+    assert read(client, "/namespaces/a?sort=nonsense").words == read(client, "/namespaces/a").words
+
+
+def test_a_table_can_be_sorted_in_the_browser_only_if_all_its_rows_are_there(monkeypatch):
+    def sortable(client):
+        page = client.get("/namespaces/a").text.partition('id="placed"')[2].partition("</section>")[0]
+        return '<button class="sort">' in page
+
+    more = [pod(f"p{number}", requests={"cpu": 0}, nodeName="n2") for number in range(3)]
+    assert sortable(cluster(*more))
+    monkeypatch.setattr(subjects, "ROWS", 2)
+    assert not sortable(cluster(*more))
+
+
+def test_the_expected_start_stands_beside_who_waits():
+    run_time = {"annotations": {"quotaward.dev/run-time": "1h"}, "uid": "ends"}
+    client = cluster(quota("b", max={"cpu": 9}), pod("ends", "b", {"cpu": "4"}, run_time, nodeName="n2"))
+    assert "Expected start" in read(client, "/namespaces/a").words
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("/queues/team", "kind: Queue"),
+        ("/quotas/a/quota", "kind: ElasticQuota"),
+        ("/namespaces/a", "scheduling.volcano.sh/queue-name: team"),
+        ("/nodes/n1", "kind: Node"),
+    ],
+)
+def test_the_object_stands_there_as_yaml(path, line):
+    parsed = read(cluster(), path)
+    assert line in parsed.text
+    assert [each for each in parsed.all("button") if each.get("aria-label") == "Copy the YAML"]
+
+
+def test_a_long_object_is_cut(monkeypatch):
+    monkeypatch.setattr(subjects, "LINES", 3)
+    assert "# and more" in read(cluster(), "/quotas/a/quota").text
