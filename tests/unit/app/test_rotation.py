@@ -9,6 +9,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 import yaml
+from kubernetes.aio.config import incluster_config
 from structlog.testing import capture_logs
 
 from app.kube import client as kube_client
@@ -212,6 +213,59 @@ def test_whoever_follows_a_cluster_follows_the_files_too(run, monkeypatch):
             await asyncio.gather(following, return_exceptions=True)
 
     run(scenario, tokenFile="token")
+
+
+def test_a_new_ca_of_the_service_account_is_trusted_as_the_kubelet_swaps_it(tmp_path, monkeypatch):
+    """The files are links through ..data, which the kubelet turns to a new folder in one step."""
+    mount, server = tmp_path / "mount", TlsServer(Authority(), Authority())
+    (tmp_path / "server").mkdir()
+    mount.mkdir()
+
+    def swap(name: str, *trusted: Authority) -> None:
+        (mount / name).mkdir()
+        (mount / name / "ca.crt").write_bytes(b"".join(each.pem for each in trusted))
+        (mount / name / "token").write_text("a-token")
+        (mount / "..next").symlink_to(name)
+        (mount / "..next").replace(mount / "..data")
+
+    for name, constant in (("token", "SERVICE_TOKEN_FILENAME"), ("ca.crt", "SERVICE_CERT_FILENAME")):
+        (mount / name).symlink_to(f"..data/{name}")
+        monkeypatch.setattr(incluster_config, constant, str(mount / name))
+    old, new = server.ca, Authority()
+
+    async def ask(client: KubeClient) -> None:
+        async with client.get("/api/v1/pods", {}, read_timeout=5) as response:
+            await response.read()
+        await client.send("PATCH", "/api/v1/namespaces/a/pods/p", {}, "application/merge-patch+json", timeout=5)
+
+    async def scenario() -> None:
+        swap("..1", old)
+        async with server.running(tmp_path / "server"):
+            monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+            monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(server.port))
+            client = await KubeClient.connect(None)
+            await ask(client)
+        try:
+            swap("..2", old, new)  # as long as both are in use
+            await client.look()
+            for ca in (old, new):
+                server.ca = ca
+                async with server.running(tmp_path / "server"):
+                    await ask(client)
+            swap("..3", new)
+            await client.look()
+            async with server.running(tmp_path / "server"):
+                await ask(client)
+            server.ca = old
+            async with server.running(tmp_path / "server"):
+                with pytest.raises(aiohttp.ClientConnectorCertificateError):
+                    await ask(client)
+        finally:
+            await client.close()
+
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    asyncio.run(scenario())
+    assert {token.lower() for _, token in server.asked} == {"bearer a-token"}
 
 
 def test_certificates_that_do_not_belong_together_are_said_at_the_start(tmp_path):
