@@ -90,7 +90,7 @@ def test_upgrade_and_way_back(control_plane, before):
     for number, tree in enumerate(trees, start=1):
         install(control_plane, tree)
         if number == 1:
-            api.create(elastic_quota("team-a", min={"cpu": 1}, max={"cpu": 3}))
+            api.create(elastic_quota("team-a", min={"cpu": 3}, max={"cpu": 3}))
             api.create(queue("default", weight=1))
         with (
             running(control_plane, tree, port) as asking,
