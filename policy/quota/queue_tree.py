@@ -86,13 +86,16 @@ class QueueTree:
             yield name
 
     def with_all_below(self, name: str) -> set[str]:
-        """Returns a queue and all that name it as their parent, or one of those."""
-        found, waiting = {name}, [name]
-        while waiting:
-            for each in self._naming.get(waiting.pop(), ()):
-                if each not in found:
-                    found.add(each)
-                    waiting.append(each)
+        """Returns a queue and all that name it as their parent, or one of those, as far down as a tree reaches.
+
+        Whoever is further down is too deep, whatever becomes of the queue.
+        """
+        found, level = {name}, {name}
+        for _ in range(MOST_LEVELS):
+            level = {below for each in level for below in self._naming.get(each, ())} - found
+            if not level:
+                break
+            found |= level
         return found
 
     @property

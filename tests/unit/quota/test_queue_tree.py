@@ -128,6 +128,19 @@ def test_without_a_way_to_the_root_a_queue_is_invalid_and_right_below_it(parents
         assert not any(tree.has_children(name) for name in invalid)
 
 
+def test_a_change_concerns_no_queue_that_is_too_deep_for_it():
+    names = [str(number) for number in range(200)]
+    tree = tree_of({})
+    for name in reversed(names):
+        assert len(tree.put(name, str(int(name) - 1) if name != "0" else ROOT)) <= MOST_LEVELS + 1
+    assert tree.invalid.keys() == set(names[MOST_LEVELS:])
+    assert len(tree.put("0", "199")) <= MOST_LEVELS + 2
+    assert tree.invalid.keys() == set(names)
+    tree.put("0", ROOT)
+    tree.put("100", ROOT)
+    assert tree.invalid.keys() == {*names[MOST_LEVELS:100], *names[100 + MOST_LEVELS :]}
+
+
 def test_in_whatever_order_queues_come_and_go_the_tree_is_what_they_say():
     steps = [("a", ROOT), ("b", "a"), ("c", "b"), ("b", "c"), ("a", None), ("b", "a"), ("a", "c"), ("c", ROOT)]
     seen = set()  # beginnings: what many orders have in common is looked at once
