@@ -88,7 +88,7 @@ class QueueTree:
     def with_all_below(self, name: str) -> set[str]:
         """Returns a queue and all that name it as their parent, or one of those, as far down as a tree reaches.
 
-        Whoever is further down is too deep, whatever becomes of the queue.
+        Queues further down are too deep, whatever becomes of this one.
         """
         found, level = {name}, {name}
         for _ in range(MOST_LEVELS):
