@@ -3,16 +3,14 @@
 import os
 import random
 import socket
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from tests.controlplane.admission import a_webhook_that_nobody_answers, in_force
 from tests.controlplane.api import read_manifests
 from tests.controlplane.gates import POLICY, RIGHTS, delete, gated_namespace, is_gated, policy, right_to_open
+from tests.controlplane.launch import run_quotaward
 from tests.controlplane.objects import is_bound, pod, pods
 from tests.controlplane.pod_groups import install_pod_groups, members, pod_group
 from tests.controlplane.processes import wait_until
@@ -21,7 +19,6 @@ from tests.controlplane.scheduler import Scheduler, extender
 from tests.e2e.waiting import ensure_for, evicted, wait_for
 
 KIND = "podgroups.scheduling.x-k8s.io"
-PROGRAM = Path(sys.executable).parent / "quotaward"
 LONG = bool(os.environ.get("QUOTAWARD_LONG"))
 TABLES = {  # queue: its weight, what it deserves, and by namespace: weight, pods created, pods to be bound
     "default weights": {"q1": (1, 8, [(1, 5, 4), (1, 10, 4)]), "q2": (1, 8, [(1, 10, 6), (1, 2, 2)])},
@@ -242,9 +239,10 @@ def test_whatever_fails_nobody_gets_past_max_and_nobody_is_forgotten(cluster, ga
 def test_released_pods_need_nobody_and_keep_the_gates_of_others(cluster, gates, watch):
     namespace = gated_namespace(cluster)
     cluster.api.create_all(pods(20, namespace, schedulingGates=[{"name": "example.com/theirs"}]))
-    command = [PROGRAM, "gates", "release", "--kubeconfig", str(cluster.control_plane.kubeconfig)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "20 gates opened" in said.stdout
+    command = ("gates", "release", "--kubeconfig", str(cluster.control_plane.kubeconfig))
+    done = run_quotaward(*command)
+    assert done.returncode == 0
+    assert "20 gates opened" in done.stdout
     gates_left = {
         gate["name"] for item in cluster.api.items("pods", namespace) for gate in item["spec"]["schedulingGates"]
     }
@@ -254,5 +252,5 @@ def test_released_pods_need_nobody_and_keep_the_gates_of_others(cluster, gates, 
         namespace: (0, "0 gates opened\n"),
         "typo": (1, "there is no namespace typo\n"),
     }.items():
-        done = subprocess.run([*command, "-n", name], capture_output=True, text=True, check=False)
+        done = run_quotaward(*command, "-n", name)
         assert (done.returncode, done.stdout + done.stderr) == (status, said)

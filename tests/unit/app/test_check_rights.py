@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import yaml
 from typer.testing import CliRunner
 
 from app.checks.extender import extender
@@ -11,6 +10,7 @@ from app.cli import app
 from app.job_kinds import SHIPPED
 from app.settings import LeaderSettings, ReclaimSettings
 from tests.controlplane.processes import free_port
+from tests.reading import documents
 from tests.unit.app.forwarding import Forwarding
 from tests.unit.app.given import client_of, kubeconfig, store_with
 
@@ -19,7 +19,7 @@ MANIFESTS = Path(__file__).parents[3] / "manifests"
 
 def granted(file):
     """What a file of the manifests grants: group, resource, part, verb and name."""
-    for document in yaml.safe_load_all((MANIFESTS / file).read_text()):
+    for document in documents((MANIFESTS / file).read_text()):
         for rule in document.get("rules", ()):
             for group in rule["apiGroups"]:
                 for resource in rule["resources"]:
