@@ -4,7 +4,9 @@ from policy.cluster.cluster import Cluster
 from policy.objects.pod import Pod
 from policy.objects.verdict import Refusal
 from policy.quota import queue_rules
+from policy.quota.branches import Node, way_up
 from policy.quota.closed_queues import why_closed
+from policy.quota.queue_ledger import QueueLedger
 from policy.quota.rule import QUEUE
 from policy.quota.rules import BY_NAME
 
@@ -26,7 +28,26 @@ def why_in_queue(cluster: Cluster, pod: Pod, refused: Refusal) -> str:
         return ""
     node = queue_rules.in_the_way(ledger, account, pod.request)
     has_levels = node.parent is None or account.parent is not ledger.root
-    return f"Queue {queue_rules.name_of(node)} of {path(cluster, name)} is in the way" if has_levels else ""
+    return _in_the_way(cluster, node, pod, refused) if has_levels else ""
+
+
+def _in_the_way(cluster: Cluster, node: Node, pod: Pod, refused: Refusal) -> str:
+    """Names the queue in a pod's way, and the one whose capability bounds it where that is one above."""
+    name = queue_rules.name_of(node)
+    text = f"Queue {name} of {path(cluster, cluster.queue_of(pod))} is in the way"
+    above = _bounding(cluster.ledger.queues, node, pod, refused)
+    return text if above is node else f"{text}, as the capability of Queue {queue_rules.name_of(above)} bounds it"
+
+
+def _bounding(ledger: QueueLedger, node: Node, pod: Pod, refused: Refusal) -> Node:
+    """Returns the queue whose capability refuses a pod: that in its way or one above it, or that in its way if none."""
+    if refused.rule != queue_rules.CAPABILITY.name:
+        return node
+    for each in (*way_up(node), ledger.root):
+        bounds = queue_rules.capability_of(each)
+        if any(each.taken.get(r, 0) + pod.request.get(r, 0) > bounds[r] for r in refused.resources if r in bounds):
+            return each
+    return node
 
 
 def path(cluster: Cluster, name: str) -> str:
