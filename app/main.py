@@ -195,6 +195,7 @@ async def serve(settings: Settings) -> None:
             actuator,
             observe=settings.observes,
             respect_budgets=settings.preemption.pdb == "respect",
+            gives_notice=settings.reclaim.notice > 0,
             apart=settings.prioritize.borrowers_apart,
             of_folder=settings.manifests is not None,
         )

@@ -164,6 +164,9 @@ class ReclaimSettings(Section):
         default="last",
         description="when to evict pods whose Job would fail: after all others, or never (their room stays lent)",
     )
+    notice: float = Field(
+        default=0, ge=0, description="seconds for which victims are told beforehand that they will be evicted"
+    )
     stuck_after: float = Field(
         default=STUCK_AFTER,
         ge=0,

@@ -21,7 +21,7 @@ from app.kube.client import KubeClient
 from app.kube.job_patches import MANAGER, disowning, lowering, path_of, start, suspension
 from app.kube.said import said
 from app.kube.scheduling_gates import removal
-from app.store.heeded import COUNTS_IN
+from app.store.heeded import COUNTS_IN, EVICT_AT
 from app.store.kind import Kind
 from app.store.pods import PODS
 from app.store.queues import QUEUES
@@ -115,6 +115,13 @@ class KubernetesActuator:
                 "lastTransitionTime": _time(time.time()) or "",
             }
         await self._patch_status(pod, {"conditions": [condition]})
+
+    async def give_notice(self, victim: PodName, at: float | None) -> None:
+        """Writes the annotation with the pod's status, which needs no right beyond that. Raises ActionFailed."""
+        path = PODS.path_of(victim.namespace, victim.name, "status")
+        annotations = {EVICT_AT: None if at is None else rfc3339(at)}
+        body = {"metadata": {"uid": victim.uid, "annotations": annotations}}
+        await self._unless_gone(self._send("PATCH", path, body, STRATEGIC_MERGE_PATCH))
 
     async def open_gate(self, pod: Pod) -> None:
         """Removes the gate from its last known index, if it is still there. Raises Rejected, ActionFailed."""

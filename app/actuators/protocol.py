@@ -71,6 +71,12 @@ class Actuator(Protocol):
         Does nothing if it is gone. Raises Rejected if it is not as it was seen, ActionFailed.
         """
 
+    async def give_notice(self, victim: PodName, at: float | None) -> None:
+        """Writes on a pod when it will be evicted, in seconds since the epoch; None: not any more.
+
+        Raises ActionFailed.
+        """
+
     async def evict(self, victim: PodName, grace: int | None = None) -> None:
         """Evicts a pod. Does nothing if it is gone. Raises Blocked, ActionFailed.
 

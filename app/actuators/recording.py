@@ -64,6 +64,9 @@ class RecordingActuator:
         for pod in running[: len(running) - to]:
             cluster.delete_pod(pod.uid)
 
+    async def give_notice(self, victim: PodName, at: float | None) -> None:
+        """Does nothing: the rules read no notice."""
+
     async def evict(self, victim: PodName, grace: int | None = None) -> None:  # noqa: ARG002 - gone at once
         """Removes the pod at once, if disruption budgets allow it. Raises Blocked."""
         cluster = self._store.cluster

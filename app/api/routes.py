@@ -177,7 +177,7 @@ async def _explain(
     cluster, trials = store.cluster, request.app.state.trials
     settings: Settings = request.app.state.settings
     now = store.clock()
-    times = Times(now, time.time() - now, settings.reclaim.delay)
+    times = Times(now, time.time() - now, settings.reclaim.delay, settings.reclaim.notice)
     outlook = "; ".join(filter(None, [each async for each in _outlooks(request, cluster, pod)]))
     held = holders_of(cluster, pod, verdict)
     steps = await at_leisure(next_steps(cluster, pod, settings.reserve.terms, times, settings.why_idle))

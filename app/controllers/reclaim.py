@@ -20,6 +20,7 @@ from app.observability.evictions import JOB_TAKEN_BACK, Evicted
 from app.pause import at_leisure
 from app.settings import ReclaimSettings
 from app.store.store import Store
+from app.times import rfc3339
 from policy.cluster import in_vain
 from policy.cluster.cluster import Cluster
 from policy.objects.batch_job import BatchJob
@@ -53,9 +54,9 @@ GIVE_UP_TWICE = 2
 class Progress:
     """Progress of a reservation, on the store's clock. The reservation itself stores what the next leader must know.
 
-    ``failing_jobs`` are the Jobs that failed by its evictions. ``announcement``: the Event on its victims, not written
-    yet. ``kind``: the kind of pods that a failure counts for; None if the pod was gone when this replica started with
-    it.
+    ``failing_jobs`` are the Jobs that failed by its evictions, ``noticed`` the victims that were told beforehand.
+    ``announcement``: the Event on its victims, not written yet. ``kind``: the kind of pods that a failure counts for;
+    None if the pod was gone when this replica started with it.
     """
 
     started_at: float
@@ -66,6 +67,7 @@ class Progress:
     nominated: bool = False
     noted: bool = False
     failing_jobs: set[str] = field(default_factory=set)
+    noticed: set[str] = field(default_factory=set)
     announcement: Event | None = None
 
 
@@ -277,7 +279,7 @@ class Reclaim:
             await self._wait_for_binding(reservation, pod, progress)
         elif not staying and all(victim.deletion_time for victim in there):
             return  # their deadline is known
-        elif now - progress.started_at > self._settings.bind_timeout * LINGERING:
+        elif now - progress.started_at > self._settings.bind_timeout * LINGERING + self._settings.notice:
             await self._give_up(reservation, "lingering")
 
     async def _finish(self, reservation: Reservation, pod: Pod | None) -> None:
@@ -300,6 +302,15 @@ class Reclaim:
         )
 
     async def _evict(self, reservation: Reservation, progress: Progress) -> None:
+        """Evicts the victims, or tells them when that will be, as long as their notice runs."""
+        left = self._evict_at(reservation) - self._epoch() if self._settings.notice else 0.0
+        if left > 0:
+            progress.next_attempt = self._store.clock() + min(BLOCKED_AGAIN, left)
+            await self._give_notice(reservation, progress)
+        else:
+            await self._evict_now(reservation, progress)
+
+    async def _evict_now(self, reservation: Reservation, progress: Progress) -> None:
         """Evicts the victims that were not evicted yet, and writes an Event on each.
 
         Evicts none while another victim of the plan, or of a plan for its gang, is known to be blocked.
@@ -333,6 +344,35 @@ class Reclaim:
         self._broken.note(evicted)
         if not self._store.unready():  # otherwise some were not asked
             await self._mind_failures(reservation, progress, now, failed=failed)
+
+    def _evict_at(self, reservation: Reservation) -> float:
+        """Returns when the victims of a plan are evicted; the next leader finds the same time in the reservation."""
+        return reservation.since + self._settings.notice
+
+    async def _give_notice(self, reservation: Reservation, progress: Progress) -> None:
+        """Tells the victims when they will be evicted, once. The time holds whether they could be told or not."""
+        at = self._evict_at(reservation)
+        for victim in reclaim.staying(self._store.cluster, reservation):
+            if victim.uid in progress.noticed:
+                continue
+            progress.noticed.add(victim.uid)
+            why = plan_text.why_evicted(self._store.cluster, reservation, victim)
+            message = f"it will be evicted at {rfc3339(at)} to make room for {_text(reservation.pod)}: {why}"
+            self._actuator.report(Event(about_pod(victim), "EvictionNotice", message))
+            await self._note_on(victim, at)
+
+    async def _lift_notice(self, victims: list[Pod]) -> None:
+        """Takes back that these pods will be evicted, if they were told so."""
+        if self._settings.notice:
+            for victim in victims:
+                if not self._store.cluster.leaving.has_been_asked(victim.uid):
+                    await self._note_on(victim, None)
+
+    async def _note_on(self, victim: Pod, at: float | None) -> None:
+        try:
+            await self._actuator.give_notice(reclaim.name_of(victim), at)
+        except ActionFailed as failure:
+            log.warning("notice not written", victim=victim.title, error=str(failure))
 
     async def _ask_to_go(self, victim: Pod, reservation: Reservation, progress: Progress) -> bool:
         """Evicts one victim, and writes an Event on it; returns whether the eviction was granted."""
@@ -512,6 +552,7 @@ class Reclaim:
             log.warning("reclaim given up", pod=_text(reservation.pod), node=reservation.node, reason=reason)
             self._fail(reservation, reason)
             await self._end_all(mates, "not-needed")
+            await self._lift_notice(reclaim.staying(self._store.cluster, reservation))
 
     def _count_in_vain(self, reservation: Reservation, progress: Progress, *, is_its_own_fault: bool) -> None:
         """Counts victims that ended for a pod that does not run. If that is the pod's own fault, similar pods wait."""
@@ -588,9 +629,11 @@ class Reclaim:
             log.warning("reservation not lifted", pod=_text(reservation.pod), error=str(failure))
             return False
         self._progress.pop(reservation.name, None)
+        staying = reclaim.staying(self._store.cluster, reservation)
         self._store.cluster.delete_reservation(reservation.name)
         metrics.RECLAIMS.labels(outcome).inc()
         log.info("reclaim ended", pod=_text(reservation.pod), outcome=outcome)
+        await self._lift_notice(staying)
         return True
 
     async def _end_all(self, reservations: list[Reservation], outcome: str) -> None:

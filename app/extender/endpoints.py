@@ -38,7 +38,8 @@ class Extender:
     """Answers kube-scheduler out of the store.
 
     ``observe``: no pod is refused; the pods that would be refused are counted. ``respect_budgets``: preempt never
-    violates a disruption budget. ``apart``: the score, of ten, of the nodes that keep borrowers and others apart; 0 for
+    violates a disruption budget. ``gives_notice``: preempt evicts nobody of other namespaces, as they are told before
+    reclaim evicts them. ``apart``: the score, of ten, of the nodes that keep borrowers and others apart; 0 for
     no score. ``of_folder``: the objects come from a folder of manifests, in which no API server has filled in anything.
     ``decisions``: the latest answers of filter. ``native``: where members of native groups were let through.
     """
@@ -47,6 +48,7 @@ class Extender:
     actuator: Actuator
     observe: bool = False
     respect_budgets: bool = False
+    gives_notice: bool = False
     apart: int = 0
     of_folder: bool = False
     decisions: Decisions = field(default_factory=Decisions)
@@ -127,7 +129,7 @@ class Extender:
             plans = out_of_turn.in_turn(cluster, plans)
             self.store.count_in_vain()  # what ended since the last tick counts already
             now = self.store.clock()
-            if now < cluster.in_vain.waits_until(pod):
+            if self.gives_notice or now < cluster.in_vain.waits_until(pod):
                 plans = [plan for plan in plans if all(each.namespace == pod.namespace for each in plan.victims)]
             else:
                 cluster.in_vain.promise(pod, {plan.node: plan.victims for plan in plans}, now)

@@ -42,12 +42,14 @@ class NextStep:
 class Times:
     """``now`` is on the cluster's clock; ``now + epoch`` is in seconds since the epoch.
 
-    ``delay``: seconds that a pod waits until victims are evicted for it.
+    ``delay``: seconds that a pod waits until victims are evicted for it. ``notice``: seconds for which victims are told
+    beforehand.
     """
 
     now: float
     epoch: float
     delay: float
+    notice: float = 0.0
 
 
 NOT_JUDGED = "not-judged"
@@ -116,7 +118,7 @@ def _of_gate(cluster: Cluster, pod: Pod, idle: str) -> Iterator[NextStep]:
 def _of_reclaim_steps(cluster: Cluster, pod: Pod, times: Times, idle: str) -> Steps[list[NextStep]]:
     for reservation in cluster.reservations.plans.values():
         if reservation.pod.uid == pod.uid:
-            return [_progress(cluster, reservation)]
+            return [_progress(cluster, reservation, times)]
     since = preemptors.waits_since(cluster, pod)
     if since is None or not cluster.is_governed(pod) or cluster.gangs.is_waiting(pod):
         return []
@@ -170,7 +172,7 @@ def _foreseen(at: float, plan: Plan, times: Times, idle: str) -> NextStep:
     return NextStep("victims-protected", text, max(0.0, at - now))
 
 
-def _progress(cluster: Cluster, reservation: Reservation) -> NextStep:
+def _progress(cluster: Cluster, reservation: Reservation, times: Times) -> NextStep:
     node, there = reservation.node, [each for each in reservation.victims if each.uid in cluster.pods]
     leaving = [cluster.pods[victim.uid] for victim in there]
     if reclaim.is_lost(cluster, reservation):
@@ -180,6 +182,10 @@ def _progress(cluster: Cluster, reservation: Reservation) -> NextStep:
         return NextStep("budget", f"{text}{plan_text.kept_for_good(cluster, protected)}")
     if leaving and reservation.blocked_since:
         return NextStep("evictions-failing", f"{plan_text.failing(reservation)}: {names_of(leaving)}")
+    if leaving and reservation.since + times.notice > (now := times.now + times.epoch):
+        at = reservation.since + times.notice
+        text = f"{names_of(leaving)} on node {node} were told that they are evicted for it at {time_text(at, now)}"
+        return NextStep("notice-given", text, at - now)
     if leaving:
         text = f"room is being made on node {node}: {names_of(leaving)} are on their way out"
         price = reclaim.lost_by(cluster, reservation).text

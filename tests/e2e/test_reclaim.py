@@ -443,3 +443,34 @@ def _fewest_bound_since(watch: PodWatch, reached: int) -> int:
     """The smallest number of pods on nodes at any moment after so many had been there."""
     counts = [sum(map(is_bound, pods.values())) for pods in watch._history()]
     return min(counts[counts.index(reached) :])
+
+
+def test_victims_are_told_before_they_go_and_not_evicted_if_the_claimant_is_deleted(cluster, watch):
+    cluster.node(gpus=5)
+    a, b = cluster.namespace("a"), cluster.namespace("b")
+    with ExitStack() as stack:
+        quotaward = stack.enter_context(Quotaward(cluster.control_plane, "--reclaim-notice", "15"))
+        stack.enter_context(Scheduler(cluster.control_plane, extender(quotaward.url)))
+        cluster.quota(a, min={GPU: 4}, max={GPU: 5})
+        cluster.quota(b, min={GPU: 1}, max={GPU: 5})
+        borrowing, owning = watch(a), watch(b)
+        cluster.api.create_all(pods(5, a, gpus=1))
+        wait_for(borrowing, bound=5)
+
+        def told():
+            said = [each["metadata"].get("annotations", {}).get("quotaward.dev/evict-at") for each in borrowing.pods]
+            return [datetime.fromisoformat(each) for each in said if each]
+
+        cluster.api.create(pod("owner", b, gpus=1))
+        wait_until(told, "a victim is told")
+        cluster.api.delete("pods", "owner", b, grace=0)
+        wait_until(lambda: not told(), "the notice is lifted")
+        ensure_for(16, lambda: len(bound(borrowing)) == 5, "nobody goes")
+        cluster.api.create(pod("owner", b, gpus=1))
+        wait_until(told, "a victim is told again")
+        [at] = told()
+        quotaward.kill()
+        quotaward.start()
+        wait_for(owning, bound=1, timeout=90)
+        assert datetime.now(UTC) >= at
+        assert len(evicted(borrowing)) == 1

@@ -95,6 +95,24 @@ def test_waking_adds_a_condition_and_leaves_the_others(cluster, namespace, creat
     assert len(woken["status"]["conditions"]) == 2
 
 
+def test_a_notice_is_written_and_lifted_with_the_rights_that_there_are(cluster, namespace, created, own_account, act):
+    victim, kept = pod_name(created), created["metadata"].get("annotations", {})
+
+    def annotations():
+        return cluster.api.get("pods", victim.name, namespace)["metadata"].get("annotations", {})
+
+    act(lambda actuator: actuator.give_notice(victim, 1_800_000_000.0))
+    assert annotations() == kept | {"quotaward.dev/evict-at": "2027-01-15T08:00:00Z"}
+    act(lambda actuator: actuator.give_notice(replace(victim, uid="another"), 1.0))
+    act(lambda actuator: actuator.give_notice(victim, None))
+    assert annotations() == kept
+
+
+def pod_name(created):
+    meta = created["metadata"]
+    return PodName(meta["namespace"], meta["name"], meta["uid"])
+
+
 def test_where_a_pod_counts_is_noted_and_the_note_removed_and_other_conditions_stay(cluster, namespace, created, act):
     act(lambda actuator: actuator.bind(known(created), "node"))
     act(lambda actuator: actuator.wake(known(created)))

@@ -64,6 +64,7 @@ VALUES = {
     "crds.missing": ("release", "refuse", "release"),
     "whatif.time_limit": (1.0, 2.0, 3.0),
     "expected.interval": (5.0, 20.0, 30.0),
+    "reclaim.notice": (5.0, 20.0, 30.0),
     "run_time.estimate": ("never", "median", "never"),
     "run_time.evict": (True, False, True),
     "run_time.grace": (5.0, 20.0, 30.0),

@@ -1,0 +1,153 @@
+"""With ``reclaim.notice`` victims are told before they are evicted. See docs/time.md."""
+
+import msgspec
+import pytest
+
+from app.actuators.protocol import ActionFailed
+from app.controllers.reclaim import Reclaim
+from app.extender.endpoints import Extender
+from policy.explain.next_steps import Times, next_steps
+from policy.reserve.starving import Terms
+from policy.stepwise import at_once
+from tests.unit.app.given import pod, see
+from tests.unit.app.test_reclaim import EPOCH, SETTINGS, ApiServer, World
+
+NOTICE = 100.0
+
+
+class Noting(ApiServer):
+    """Notes the notices on pods."""
+
+    def __init__(self, store):
+        super().__init__(store)
+        self.notices, self.deaf = {}, False
+
+    async def give_notice(self, victim, at):
+        if self.deaf:
+            raise ActionFailed("the API server answered 500")
+        self.notices.setdefault(victim.name, []).append(at)
+
+
+class Warned(World):
+    """The same world; victims get a notice of a hundred seconds."""
+
+    def __init__(self):
+        super().__init__()
+        self.api = Noting(self.store)
+        self.take_lead()
+
+    def take_lead(self):
+        settings = SETTINGS.model_copy(update={"notice": NOTICE})
+        self.reclaim = Reclaim(self.store, self.api, settings, epoch=lambda: EPOCH + self.clock.now)
+
+    @property
+    def noted(self):
+        """What was written on the victim last, and how often something was."""
+        [(name, written)] = self.api.notices.items()
+        return name, written[-1], len(written)
+
+
+@pytest.fixture
+def warned():
+    world = Warned()
+    world.passes(1)
+    assert world.held
+    assert world.api.evicted == []
+    return world
+
+
+def test_a_victim_is_told_once_and_goes_when_the_time_is_over(warned):
+    at = EPOCH + warned.clock.now + NOTICE
+    [victim] = [name for name, reason in warned.api.told if reason == "EvictionNotice"]
+    assert warned.noted == (victim, at, 1)
+    assert "to make room for b/owner" in warned.api.told[victim, "EvictionNotice"]
+    for _ in range(9):
+        warned.passes(NOTICE / 10)
+        assert warned.api.evicted == []
+    warned.passes(NOTICE / 10)
+    assert warned.api.evicted == [victim]
+    assert warned.noted == (victim, at, 1)
+
+
+def test_without_a_notice_nobody_is_told():
+    world = World()
+    world.api = Noting(world.store)
+    world.take_lead()
+    world.passes(1)
+    assert len(world.api.evicted) == 1
+    assert world.api.notices == {}
+
+
+def test_another_leader_keeps_the_time(warned):
+    victim, at, _ = warned.noted
+    warned.passes(NOTICE - 5)
+    warned.take_lead()
+    warned.passes(1)
+    assert warned.api.evicted == []
+    assert warned.noted == (victim, at, 2)
+    warned.passes(5)
+    assert warned.api.evicted == [victim]
+
+
+def test_a_long_notice_is_no_plan_that_lingers(warned):
+    warned.reclaim._settings = SETTINGS.model_copy(update={"notice": 36_000.0})
+    for _ in range(10):
+        warned.passes(3000)
+    assert warned.held
+    assert warned.api.evicted == []
+
+
+def test_nothing_that_a_tenant_writes_on_a_victim_prolongs_it(warned):
+    victim, _, _ = warned.noted
+    item = pod(victim, nodeName="n1", metadata={"annotations": {"quotaward.dev/evict-at": "2099-01-01T00:00:00Z"}})
+    see(warned.store, item)
+    warned.passes(NOTICE + 1)
+    assert warned.api.evicted == [victim]
+
+
+def test_if_the_pod_that_waits_is_deleted_the_notice_is_lifted(warned):
+    victim, _, _ = warned.noted
+    warned.store.cluster.delete_pod(warned.store.cluster.pod("b", "owner").uid)
+    warned.passes(1)
+    assert not warned.held
+    assert warned.noted == (victim, None, 2)
+    warned.passes(NOTICE)
+    assert warned.api.evicted == []
+
+
+def test_if_the_room_is_needed_no_more_the_notice_is_lifted(warned):
+    victim, _, _ = warned.noted
+    other = next(each for each in warned.store.cluster.pods.values() if each.node and each.name != victim)
+    warned.store.cluster.delete_pod(other.uid)
+    for _ in range(3):
+        warned.passes(3)
+    assert warned.noted == (victim, None, 2)
+    assert warned.api.evicted == []
+
+
+def test_the_time_holds_where_the_notice_cannot_be_written():
+    world = Warned()
+    world.api.deaf = True
+    world.passes(1)
+    world.passes(NOTICE - 1)
+    assert world.api.evicted == []
+    world.passes(2)
+    assert len(world.api.evicted) == 1
+
+
+def test_who_waits_is_told_of_the_notice(warned):
+    owner, now = warned.store.cluster.pod("b", "owner"), warned.clock.now
+    [step] = at_once(next_steps(warned.store.cluster, owner, Terms(), Times(now, EPOCH, 1.0, NOTICE)))
+    assert (step.step, step.after) == ("notice-given", NOTICE)
+    later = at_once(next_steps(warned.store.cluster, owner, Terms(), Times(now + NOTICE, EPOCH, 1.0, NOTICE)))
+    assert later[0].step == "victims-leaving"
+
+
+@pytest.mark.parametrize("gives_notice", [True, False])
+def test_preempt_names_nobody_of_another_namespace(gives_notice):
+    world = World()
+    extender = Extender(world.store, world.api, gives_notice=gives_notice)
+    asking = pod("owner", "b")
+    body = {"Pod": asking, "NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "a/r0"}], "NumPDBViolations": 0}}}
+    outcome, _ = extender.preempt(msgspec.json.encode(body))
+    assert outcome == ("refused" if gives_notice else "victims")
