@@ -43,6 +43,10 @@ JOB_FAILED = "JobFailed"
 PROMISED_START = "PromisedStart"
 LARGEST_JOB = 1000
 """Pods of the largest Job that is started: tenants may write any number."""
+REMEMBERED = 1000
+"""Kinds of Jobs that are remembered beside those of waiting ones."""
+SKIPPED = 50
+"""Jobs that are passed over between two pauses, as others like them were not started."""
 RESTS = 4
 """The most times that waiting pods lose their claims, so that others come first, before it stops."""
 
@@ -86,6 +90,9 @@ class Simulation:
         self._near_others = False
         self._failed: dict[Hashable, str] = {}
         self._failed_as_of: Hashable = None
+        self._without_room: set[int] = set()
+        self._kinds: dict[str, tuple[Pod, tuple[int, int]]] = {}
+        self._numbers: dict[Hashable, int] = {}
         self._room: NDArray[np.int64] | None = None
 
     @property
@@ -143,21 +150,39 @@ class Simulation:
         if self._failed_as_of != (helped := self._what_could_help()):
             self._failed_as_of = helped
             self._failed.clear()
+            self._without_room.clear()
+            if len(self._kinds) > REMEMBERED + 2 * len(self.cluster.pending):  # of those that have started
+                self._kinds.clear()
+                self._numbers.clear()
         failed, self._room = self._failed, None
         waiting = (pod for pod in self.cluster.pending.values() if not (pod.terminating or pod.gated))
-        for pod in sorted(waiting, key=turn):
+        for number, pod in enumerate(sorted(waiting, key=turn)):
             current = self.cluster.pending.get(pod.uid)
             if current is None:
                 continue
-            alike = self._kind(current)
             if current.stands_for is not None:
-                if alike not in failed and not (yield from self._start_steps(current)):
-                    failed[alike] = NOT_STARTED
-            elif alike in failed:
+                if not (passed_over := self._is_passed_over(current)):
+                    yield from self._place_job_steps(current)
+                if not passed_over or number % SKIPPED == 0:
+                    yield
+                continue
+            alike = self._kind(current)
+            if alike in failed:
                 self._fail(current, failed[alike])
             elif message := (yield from self._attempt_steps(current)):
                 failed[alike] = message
             yield
+
+    def _is_passed_over(self, stand_in: Pod) -> bool:
+        """Whether it is known of a Job, without a try, that it is not started now."""
+        alike, shape = self._kind_of_job(stand_in)
+        return alike in self._failed or (shape in self._without_room and self._waits_for_room(stand_in))
+
+    def _place_job_steps(self, stand_in: Pod) -> Steps[None]:
+        """Tries to start a Job, and notes if that failed."""
+        alike, _ = self._kind_of_job(stand_in)
+        if not (yield from self._start_steps(stand_in)):
+            self._failed[alike] = NOT_STARTED
 
     def _attempt_steps(self, pod: Pod) -> Steps[str]:
         """Tries to place a pod; returns the message if it fails."""
@@ -194,11 +219,21 @@ class Simulation:
         cluster = self.cluster
         if not cluster.gate_admission.holds(stand_in):
             return True
-        if self._is_more_than_all_room(stand_in) and not may_go_without_room(cluster, stand_in):
-            return False  # soon said: on a busy cluster most Jobs ask for more than what is left
+        shape = self._kind_of_job(stand_in)[1]
+        if self._is_more_than_all_room(stand_in):  # soon said: on a busy cluster that holds for most Jobs
+            self._without_room.add(shape)
+        if shape in self._without_room and not may_go_without_room(cluster, stand_in):
+            return False
         if cluster.check(stand_in) is not None:
             return False
-        return has_room_for_all(cluster, stand_in) or may_go_without_room(cluster, stand_in)
+        if shape not in self._without_room and has_room_for_all(cluster, stand_in):
+            return True
+        self._without_room.add(shape)
+        return may_go_without_room(cluster, stand_in)
+
+    def _waits_for_room(self, stand_in: Pod) -> bool:
+        """Whether a Job for which there is no room may not start without room either."""
+        return self.cluster.gate_admission.holds(stand_in) and not may_go_without_room(self.cluster, stand_in)
 
     def _is_more_than_all_room(self, stand_in: Pod) -> bool:
         """Whether all nodes together had less room than a Job asks for when the present round of attempts began."""
@@ -207,6 +242,26 @@ class Simulation:
             self._room = table.free.clip(0).sum(axis=0)
         room, columns = self._room, table.columns
         return any(amount > room[columns[name]] for name, amount in stand_in.request.items() if name in columns)
+
+    def _kind_of_job(self, stand_in: Pod) -> tuple[int, int]:
+        """Returns numbers for the kind of a stand-in and for the room that it asks for.
+
+        They are kept: most Jobs wait through many rounds, and do not change. An elastic Job has a room of its own.
+        """
+        cluster, job = self.cluster, stand_in.stands_for
+        lasts = not cluster.reservations.reserved.version and not cluster.reservations.held
+        known = self._kinds.get(stand_in.uid) if lasts and not cluster.ledger.run_time_limits.most else None
+        if known is not None and known[0] is stand_in:
+            return known[1]
+        elastic = job is not None and job.least > 0
+        shape = stand_in.uid if elastic else (stand_in.priority, cluster.queued_jobs.shapes_of(stand_in))
+        found = self._number(self._kind(stand_in)), self._number(("shape", shape))
+        if not elastic:
+            self._kinds[stand_in.uid] = stand_in, found
+        return found
+
+    def _number(self, key: Hashable) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
 
     def _kind(self, pod: Pod) -> Hashable:
         """Returns a key for pods of which none is placed if one is not. A pod of a gang, or with a node, is alone."""
