@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -202,10 +202,17 @@ def test_a_leader_that_hangs(cluster, install_tools):
         operator = Operator(cluster, install_tools["kubectl"], leader.url)
         leader.process._popen.send_signal(signal.SIGSTOP)
         try:
+            wait_until(lambda: is_silent(cluster, 6.5), "the Lease is older than twice its duration")
             said = ("has not renewed it for", "no controllers act", "kubectl -n quotaward-system delete pod")
             operator.sees("The leader hangs", *said)
         finally:
             leader.process._popen.send_signal(signal.SIGCONT)
+
+
+def is_silent(cluster: Cluster, seconds: float) -> bool:
+    path = "/apis/coordination.k8s.io/v1/namespaces/quotaward-system/leases/quotaward"
+    renewed = datetime.fromisoformat(cluster.api.request("GET", path)["spec"]["renewTime"])
+    return (datetime.now(UTC) - renewed).total_seconds() > seconds
 
 
 def test_a_certificate_that_has_ended(cluster, install_tools, tmp_path):
