@@ -20,6 +20,8 @@ GATE = "quotaward.dev/quota"
 GATED = "quotaward.dev/gated"
 IGNORE_DISRUPTIONS = "quotaward.dev/ignore-disruptions"
 """The label by which manifests/jobs/ignore-disruptions chooses namespaces. Only the API server reads it."""
+GROWTH = "quotaward.dev/growth"
+"""The label by which manifests/admission and manifests/resize leave a namespace out. Only the API server reads it."""
 JOBS_WAIT = "quotaward.dev/jobs"
 """The label of a namespace whose Jobs wait as a whole."""
 QUEUED = "quotaward.dev/queued"
@@ -80,6 +82,7 @@ KEYS = (
     Key(GATE, GATE_NAME, ("Pod",)),
     Key(GATED, LABEL, ("Namespace",), ("false", "true")),
     Key(IGNORE_DISRUPTIONS, LABEL, ("Namespace",), ("false", "true")),
+    Key(GROWTH, LABEL, ("Namespace",), ("allowed",)),
     Key(JOBS_WAIT, LABEL, ("Namespace",), ("queued",)),
     Key(QUEUED, LABEL, ("Job", *BUILT_IN), ("true",)),
     Key(MIN_PARALLELISM, ANNOTATION, ("Job",)),

@@ -189,11 +189,12 @@ def _of_the_namespace(home: str) -> dict[str, list[Deed]]:
 
     heavy, roomy = {"spec": {"hard": {WEIGHT: "9"}}}, {"spec": {"hard": {"pods": "99"}}}
     return {
-        "change the queue of the namespace, which others it allows, its gates, or whether its Jobs wait": [
+        "change the queue of the namespace, which others it allows, its gates, or if its Jobs wait or its pods grow": [
             described(_annotated(QUEUE, "rich")),
             described(_annotated(ALLOWED, "rich")),
             described({"metadata": {"labels": {GATED: "true"}}}),
             described({"metadata": {"labels": {JOBS_WAIT: "queued"}}}),
+            described({"metadata": {"labels": {"quotaward.dev/growth": "allowed"}}}),
         ],
         "change anything else of the namespace": [described(_annotated("a", "b"))],
         "give the namespace a weight (a ResourceQuota)": [

@@ -445,3 +445,5 @@ def test_a_pod_with_bounds_may_shrink_in_place_and_not_grow(cluster, no_growth, 
     assert objection(namespace, cpu="1900m") == ""
     assert objection(free, cpu="3") == ""
     assert refused in objection(namespace, cpu="1", memory="1Gi"), "it had none"
+    cluster.api.patch("namespaces", namespace, {"metadata": {"labels": {"quotaward.dev/growth": "allowed"}}})
+    wait_until(lambda: objection(namespace, cpu="2100m") == "", "operators may leave a namespace out")

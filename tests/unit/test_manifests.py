@@ -8,7 +8,7 @@ import pytest
 
 from app import checks
 from app.settings import load
-from app.store.heeded import IGNORE_DISRUPTIONS, JOBS_WAIT, PARALLELISM, QUEUED
+from app.store.heeded import GROWTH, IGNORE_DISRUPTIONS, JOBS_WAIT, PARALLELISM, QUEUED
 from app.store.jobs import CRON_JOB, ENDED, JOB_CONTROLLER
 from app.store.kinds import KINDS
 from tests import job_kind_manifests, reading
@@ -417,6 +417,14 @@ def test_binding_is_a_right_of_its_own():
 def test_deleting_pods_is_a_right_of_its_own():
     [rule] = the("ClusterRole", "patience/quotaward-patience.yaml")["rules"]
     assert rule == {"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]}
+
+
+def test_a_namespace_is_left_out_of_the_rule_of_growth_by_a_label_of_its_operators():
+    expressions = the("ValidatingAdmissionPolicy", "admission/growth.yaml")["spec"]["matchConstraints"]
+    left_out = expressions["namespaceSelector"]["matchExpressions"][1:]
+    assert left_out == [{"key": GROWTH, "operator": "NotIn", "values": ["allowed"]}]
+    [rule] = the("ValidatingAdmissionPolicy", "admission/namespaces.yaml")["spec"]["validations"]
+    assert all(f"'{label}'" in rule["expression"] for label in (GROWTH, JOBS_WAIT))
 
 
 def test_growth_is_forbidden_to_everybody_in_the_same_words_as_to_tenants():

@@ -150,6 +150,7 @@ def test_a_key_of_a_pod_that_is_not_heeded_is_named(folder, part, key, value, sa
         (LABEL, "quotaward.dev/gate", "true", "did you mean quotaward.dev/gated?"),
         (ANNOTATION, "quotaward.dev/gated", "true", "it must be a label"),
         (LABEL, "quotaward.dev/ignore-disruptions", "yes", "'yes' has no meaning"),
+        (LABEL, "quotaward.dev/growth", "true", "'true' has no meaning"),
         (LABEL, "quotaward.dev/ignore-disruption", "true", "did you mean quotaward.dev/ignore-disruptions?"),
         (LABEL, "scheduling.volcano.sh/queue-name", "q", "it must be an annotation"),
         (ANNOTATION, "scheduling.volcano.sh/default-queue", "q", "scheduling.volcano.sh/queue-name"),
