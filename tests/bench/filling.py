@@ -28,6 +28,8 @@ _PREFIXES = {
     "Namespace": "namespaces",
     "ElasticQuota": "scheduling.x-k8s.io/elasticquotas",
     "Queue": "scheduling.volcano.sh/queues",
+    "ResourceClaim": "resourceclaims",
+    "ResourceSlice": "resourceslices",
 }
 _numbers = itertools.count(1)
 
@@ -47,7 +49,7 @@ class Etcd:
             self._last |= {key.split("/")[2]: key for key, _ in batch}
 
     def is_served(self, api: Api) -> bool:
-        """Whether the API server's caches have the pod and the node that were put last: they get them in order."""
+        """Whether the API server caches the pod, node, slice and claim that were put last; they come in order."""
         return all(_is_cached(api, url) for url in map(_url, self._last.values()) if url)
 
     def delete(self, resource: str, namespace: str) -> None:
@@ -101,12 +103,14 @@ def _is_cached(api: Api, url: str) -> bool:
 
 
 def _url(key: str) -> str:
-    """Where the API server serves what is stored there; empty but for pods and nodes."""
+    """Where the API server serves what is stored there; empty but for a few kinds."""
     match key.split("/")[2:]:
         case "minions", name:
             return path("nodes", name=name)
-        case "pods", namespace, name:
-            return path("pods", namespace, name)
+        case "resourceslices", name:
+            return path("resourceslices", name=name)
+        case "pods" | "resourceclaims" as plural, namespace, name:
+            return path(plural, namespace, name)
     return ""
 
 

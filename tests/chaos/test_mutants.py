@@ -84,7 +84,7 @@ class Play:
     def prepare(self):
         """Everything is as it may stay for long."""
         self.claiming = self.team(min={of_class(NIC): 2}, max={of_class(NIC): 2})
-        self.sharing = self.team(min={of_class(NIC): 1}, max={of_class(NIC): 2})
+        self.sharing = self.team(min={of_class(NIC): 2}, max={of_class(NIC): 2})
         self.api.create(of_template("one", self.claiming, asking(NIC)))
         self.api.create(made("ResourceClaim", "one", self.sharing, spec=asking(NIC)))
         self.burst = self.team(min={"cpu": 12}, max={"cpu": 10})

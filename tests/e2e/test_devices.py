@@ -1,5 +1,8 @@
 """Devices of Dynamic Resource Allocation count whatever way pods take them. No driver is needed to hand them out."""
 
+import json
+import time
+
 import pytest
 
 from tests.controlplane import schedulers
@@ -7,6 +10,7 @@ from tests.controlplane.controller_manager import ControllerManager
 from tests.controlplane.devices import (
     ADMIN_ACCESS,
     CLASS,
+    DRIVER,
     IMPLICIT,
     PLAIN,
     TWO_OR_ONE,
@@ -21,6 +25,8 @@ from tests.controlplane.devices import (
 )
 from tests.controlplane.objects import GPU, job, pods
 from tests.controlplane.processes import wait_until
+from tests.controlplane.quotaward import Quotaward
+from tests.controlplane.scheduler import Scheduler, extender
 from tests.e2e.test_queued_jobs import queued, suspended  # noqa: F401 - a fixture
 from tests.e2e.test_queued_jobs_policy import controllers, installed  # noqa: F401 - fixtures
 from tests.e2e.waiting import bound, ensure_for, evicted, wait_for
@@ -155,6 +161,49 @@ def test_an_owner_takes_back_a_device_that_no_node_lists(cluster, with_devices, 
     cluster.api.create(one("owner", b))
     wait_for(owning, bound=1)
     ensure_for(2, lambda: len(evicted(borrowing)) == 1 and not evicted(owning), "exactly one went")
+
+
+def test_a_min_is_taken_back_within_three_seconds_where_no_node_lists_the_device(
+    cluster, with_devices, scheduler, watch
+):
+    """From when the owner's pod is made until it is bound; the pods that go take no time to end."""
+    a, b = cluster.namespace("a"), cluster.namespace("b")
+    cluster.quota(a, min={GPU: 0}, max={GPU: 4})
+    cluster.quota(b, min={GPU: 4}, max={GPU: 4})
+    borrowing, owning = watch(a), watch(b)
+    cluster.api.create_all(requesting(f"p{number}", a) for number in range(4))
+    wait_for(borrowing, bound=4)
+    times = []
+    for number in range(3):
+        began = time.monotonic()
+        cluster.api.create(requesting(f"owner-{number}", b))
+        wait_until(lambda number=number: len(bound(owning)) == number + 1, "the owner has its device", every=0.05)
+        times.append(time.monotonic() - began)
+    print("taken back after", *(f"{each:.2f} s" for each in times))
+    assert sorted(times)[1] <= 3, times
+
+
+@pytest.mark.parametrize("said", [True, False], ids=["said by the settings", "not said"])
+def test_what_the_settings_say_of_a_class_is_enough_to_take_its_devices_back(cluster, with_devices, watch, said):
+    selector = {"cel": {"expression": f"device.driver.startsWith('{DRIVER}')"}}
+    cluster.api.create(made("DeviceClass", "odd", spec={"selectors": [selector]}))
+    told = json.dumps([{"name": "odd", "selector": f"device.driver == '{DRIVER}'"}])
+    a, b = cluster.namespace("a"), cluster.namespace("b")
+    cluster.quota(a, min={"deviceclass/odd": 1}, max={"deviceclass/odd": 4})
+    cluster.quota(b, min={"deviceclass/odd": 3}, max={"deviceclass/odd": 4})
+    borrowing, owning = watch(a), watch(b)
+    for namespace in (a, b):
+        cluster.api.create(of_template("one", namespace, asking("odd")))
+    flags = ("--devices.classes", told) if said else ()
+    with Quotaward(cluster.control_plane, *flags) as ours, Scheduler(cluster.control_plane, extender(ours.url)):
+        cluster.api.create_all(claiming(f"p{number}", a, resourceClaimTemplateName="one") for number in range(4))
+        wait_for(borrowing, bound=4)
+        cluster.api.create(claiming("owner", b, resourceClaimTemplateName="one"))
+        if said:
+            wait_for(owning, bound=1)
+            assert len(evicted(borrowing)) == 1
+        else:
+            ensure_for(5, lambda: not evicted(borrowing), "nobody knows where they would help")
 
 
 def test_a_queue_bounds_requests_and_claims_and_takes_back_what_another_borrows(

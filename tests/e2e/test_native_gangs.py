@@ -84,9 +84,13 @@ def standing(cluster, watch, on: dict[str, str], cpu: int = 4):
     return watching
 
 
-@pytest.mark.parametrize("protected", [("n1",), ("n1", "n2", "n3")], ids=["one of three", "all"])
+@pytest.mark.parametrize(
+    ("protected", "free"),
+    [(("n1",), ()), (("n1", "n2", "n3"), ()), (("n1", "n2"), ("n3",))],
+    ids=["one of three", "all", "all but a free one"],
+)
 def test_a_group_evicts_borrowers_of_other_quotas_and_nobody_within_min(
-    cluster, quotaward, scheduler, watch, high, protected
+    cluster, quotaward, scheduler, watch, high, protected, free
 ):
     for name in ("n1", "n2", "n3"):
         cluster.node(name, cpu=4)
@@ -94,7 +98,8 @@ def test_a_group_evicts_borrowers_of_other_quotas_and_nobody_within_min(
     cluster.quota(mine, min={"cpu": 6}, max={"cpu": 12})
     cluster.quota(own, min={"cpu": 12}, max={"cpu": 12})
     cluster.quota(lent, min={"cpu": 0}, max={"cpu": 12})
-    watching = standing(cluster, watch, {n: own if n in protected else lent for n in ("n1", "n2", "n3")})
+    full = [name for name in ("n1", "n2", "n3") if name not in free]
+    watching = standing(cluster, watch, {name: own if name in protected else lent for name in full})
     of_group = watch(mine)
     cluster.api.create_all(two_together(mine, high))
     if len(protected) == 1:
