@@ -1,7 +1,5 @@
 """The events and amounts of the last day, as REST shows them: of one queue or quota in steps, or of all in sums."""
 
-import re
-
 from pydantic import Field
 
 from app.history.reading import OF_RESOURCES, Series, Story, period_of, story_of
@@ -14,10 +12,8 @@ from app.times import rfc3339
 from policy.cluster.cluster import Cluster
 from policy.objects.quantity import render
 
-DURATION = re.compile(r"(\d{1,9})([smhd]?)")
+DURATION = r"^[1-9][0-9]{0,8}[smhd]?$"
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
-STEP = "5m"
-"""The step for one queue or quota, if none is asked for."""
 
 FULL = "there was no memory left for the history of some"
 
@@ -60,18 +56,14 @@ class HistoryList(Model):
 
 
 async def history(
-    cluster: Cluster, recorder: Recorder, queue: str | None, quota: str | None, since: str, step: str | None
+    cluster: Cluster, recorder: Recorder, queue: str | None, quota: str | None, since: str, step: str
 ) -> HistoryList:
     """Returns the history of a queue or of a quota (NAMESPACE/NAME) in steps; of all, in one step, if none is named.
 
-    Raises Problem (404) for one that was not there in the last day, and (422) for a duration that is none.
+    Raises Problem (404) for one that was not there in the last day.
     """
-    minutes = _minutes(since, "since")
-    names = _names(cluster, recorder, queue, quota)
-    whole = queue is None and quota is None and step is None
-    period = period_of(recorder, minutes, min(minutes, MINUTES) if whole else _minutes(step or STEP, "step"))
-    if len(names) > 1 and period.steps > 1:
-        raise Problem(422, "steps are for one queue or one quota: name one", field="step")
+    minutes, names = _minutes(since), _names(cluster, recorder, queue, quota)
+    period = period_of(recorder, minutes, minutes if queue is None and quota is None else _minutes(step))
     items, pause = list[HistoryModel](), Pause()
     for name in names:
         items.append(_model(story_of(recorder, name, period)))
@@ -106,12 +98,10 @@ def _names(cluster: Cluster, recorder: Recorder, queue: str | None, quota: str |
     return names or sorted(recorder.recorded)
 
 
-def _minutes(text: str, field: str) -> int:
-    found = DURATION.fullmatch(text)
-    minutes = -(-int(found[1]) * UNITS[found[2]] // 60) if found else 0
-    if not minutes:
-        raise Problem(422, f"{text!r} is not a duration, like 90m or 24h", field=field)
-    return min(minutes, MINUTES)
+def _minutes(duration: str) -> int:
+    """Returns a duration in minutes, rounded up; at most a day."""
+    number, unit = duration.rstrip("smhd"), duration.lstrip("0123456789")
+    return min(-(-int(number) * UNITS[unit] // 60), MINUTES)
 
 
 def _model(story: Story) -> HistoryModel:

@@ -225,13 +225,13 @@ async def show_history(
     store: SyncedStore,
     queue: str | None = None,
     quota: str | None = None,
-    since: Annotated[str, Query(max_length=20)] = "24h",
-    step: Annotated[str | None, Query(max_length=20)] = None,
+    since: Annotated[str, Query(pattern=history.DURATION)] = "24h",
+    step: Annotated[str, Query(pattern=history.DURATION)] = "5m",
 ) -> HistoryList:
     """Shows what happened in the last day: of a ``queue`` or a ``quota`` (NAMESPACE/NAME) in steps, else of all in sum.
 
-    ``since`` and ``step`` are durations, like 90m. Raises Problem (404) for a queue or quota that was not there, and
-    (422) for what is no duration.
+    ``since`` and ``step`` are durations, like 90m. Without a queue or quota, the step is the whole time. Raises Problem
+    (404) for a queue or quota that was not there.
     """
     return await history.history(store.cluster, request.app.state.recorder, queue, quota, since, step)
 

@@ -22,7 +22,7 @@ from tests.fuzz.tenants import tenants_objects, tenants_seeds
 from tests.fuzz.world import Fault, World
 
 LOOKS = (
-    *("elasticquotas", "queues", "podgroups", "reservations", "plan", "decisions", "gates"),
+    *("elasticquotas", "queues", "podgroups", "reservations", "plan", "decisions", "gates", "history", "evictions"),
     *("elasticquotas/a", "queues/q"),
 )
 LABELS = {kind.label.encode() for kind in KINDS}

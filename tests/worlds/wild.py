@@ -42,7 +42,17 @@ VIEWS = (
     *("/", "/?q=a", "/?q=p1&show=waiting", "/waiting", "/waiting?q=a", "/metrics", "/readyz"),
     *(
         f"/api/v1/{each}"
-        for each in ("elasticquotas", "queues", "podgroups", "reservations", "decisions", "plan", "plan")
+        for each in (
+            "elasticquotas",
+            "queues",
+            "podgroups",
+            "reservations",
+            "decisions",
+            "plan",
+            "plan",
+            "history",
+            "evictions",
+        )
     ),
     *("/api/v1/gates", "/api/v1/gates?limit=1", "/api/v1/gates?namespace=a"),
     *("/api/v1/jobs", "/api/v1/jobs?limit=1", "/api/v1/jobs?namespace=a"),
