@@ -5,6 +5,7 @@ everything that our controllers do happens in time.
 """
 
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from math import inf
 
 import pytest
@@ -137,8 +138,8 @@ def test_no_promise_is_late_and_nobody_let_in_moves_one(seed):
 
 
 def test_there_are_promises_and_backfill_in_these_worlds():
-    worlds = [play(by_dice(seed)) for seed in range(10)]
-    assert sum(world.backfilled for world in worlds) > 10
+    so_far = accumulate(play(by_dice(seed)).backfilled for seed in range(10))
+    assert any(number > 10 for number in so_far), "promises are rare"
 
 
 def _without_grace_or_margin(nodes: ReservedNodes, pod: Pod) -> float | None:

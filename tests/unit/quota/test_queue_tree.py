@@ -141,6 +141,7 @@ def test_a_change_concerns_no_queue_that_is_too_deep_for_it():
     assert tree.invalid.keys() == {*names[MOST_LEVELS:100], *names[100 + MOST_LEVELS :]}
 
 
+@pytest.mark.slow
 def test_in_whatever_order_queues_come_and_go_the_tree_is_what_they_say():
     steps = [("a", ROOT), ("b", "a"), ("c", "b"), ("b", "c"), ("a", None), ("b", "a"), ("a", "c"), ("c", ROOT)]
     seen = set()  # beginnings: what many orders have in common is looked at once
