@@ -1,6 +1,7 @@
 """Upgrade and way back on a real control plane: from the tree before, to this one, and back to it.
 
-The tree before comes from the history of this repository, with its own definitions and rights.
+The tree before comes from the history of this repository, with its own definitions and rights. Room that one begins to
+make is made by the next: the victim is not evicted a second time, and the pod gets the place.
 """
 
 import os
@@ -15,7 +16,7 @@ import pytest
 
 from tests.conftest import own_control_plane
 from tests.controlplane.control_plane import ControlPlane
-from tests.controlplane.objects import condition, elastic_quota, node, pod, queue
+from tests.controlplane.objects import condition, elastic_quota, lingering, node, pod, queue
 from tests.controlplane.processes import Process, free_port, wait_until
 from tests.controlplane.quotaward import install_definitions
 from tests.controlplane.scheduler import Scheduler, extender
@@ -85,32 +86,55 @@ def used(asking: httpx.Client) -> dict:
 def test_upgrade_and_way_back(control_plane, before):
     api, port = control_plane.api, free_port()
     install_definitions(api)
-    trees, seen = (before, ROOT, before), []
-    api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}})
+    trees, seen, kept = (before, ROOT, before), [], []
+    for name in ("team-a", "owner", "borrower"):
+        api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     for number, tree in enumerate(trees, start=1):
         install(control_plane, tree)
         if number == 1:
-            api.create(elastic_quota("team-a", min={"cpu": 3}, max={"cpu": 3}))
-            api.create(queue("default", weight=1))
+            api.create(elastic_quota("team-a", min={"cpu": 3}, max={"cpu": 3, "memory": "1Gi"}))
+            api.create(elastic_quota("owner", min={"cpu": 4}, max={"cpu": 4}))
+            api.create(elastic_quota("borrower", min={"cpu": 0}, max={"cpu": 4}))
+            api.create(queue("research", weight=1))
         with (
             running(control_plane, tree, port) as asking,
             Scheduler(control_plane, extender(f"http://127.0.0.1:{port}")),
         ):
+            if number == 1:
+                api.create(lingering(pod("victim", "borrower", cpu=4)))
+                wait_until(lambda: node_of(api, "victim", "borrower"), "the borrower is bound")
             name = f"p{number}"
             api.create(pod(name, "team-a"))
-            wait_until(lambda name=name: api.get("pods", name, "team-a")["spec"].get("nodeName"), f"{name} is bound")
+            wait_until(lambda name=name: node_of(api, name, "team-a"), f"{name} is bound")
             if number == 1:
-                api.create(pod("too-much", "team-a", cpu=3))
+                api.create(pod("too-much", "team-a", cpu="100m", memory="2Gi"))
+                api.create(pod("waits", "owner", cpu=4))
+                wait_until(lambda: is_going(api), "the borrower is evicted")
             wait_until(lambda: refused(api), "the other is refused still")
             wait_until(lambda number=number: used(asking)["cpu"] == str(number), f"{number} cpu are used")
             wait_until(lambda number=number: written(api) == str(number), f"the status says that {number} cpu are used")
+            kept += [item["metadata"]["uid"] for item in api.items("reservations")]
+            if number == 2:
+                api.delete("pods", "victim", "borrower", grace=0)
+                wait_until(lambda: node_of(api, "waits", "owner"), "the owner is bound")
+                wait_until(lambda: not api.items("reservations"), "nothing is kept any more")
             seen.append(asking.get("/api/v1/pods/team-a/too-much").json()["rule"])
     assert seen == ["elastic-quota-max"] * 3
+    assert len(kept) == 2
+    assert len(set(kept)) == 1, "the room was begun anew"
+
+
+def node_of(api, name: str, namespace: str) -> str | None:
+    return api.get("pods", name, namespace)["spec"].get("nodeName")
+
+
+def is_going(api) -> bool:
+    return "deletionTimestamp" in api.get("pods", "victim", "borrower")["metadata"]
 
 
 def refused(api) -> bool:
     said = condition(api.get("pods", "too-much", "team-a"), "PodScheduled")
-    return "ElasticQuota max exceeded: cpu" in said.get("message", "")
+    return "ElasticQuota max exceeded: " in said.get("message", "")
 
 
 def written(api) -> str:
