@@ -449,7 +449,7 @@ def test_victims_are_told_before_they_go_and_not_evicted_if_the_claimant_is_dele
     cluster.node(gpus=5)
     a, b = cluster.namespace("a"), cluster.namespace("b")
     with ExitStack() as stack:
-        quotaward = stack.enter_context(Quotaward(cluster.control_plane, "--reclaim-notice", "15"))
+        quotaward = stack.enter_context(Quotaward(cluster.control_plane, "--reclaim.notice", "15"))
         stack.enter_context(Scheduler(cluster.control_plane, extender(quotaward.url)))
         cluster.quota(a, min={GPU: 4}, max={GPU: 5})
         cluster.quota(b, min={GPU: 1}, max={GPU: 5})

@@ -54,7 +54,7 @@ def test_a_pod_that_outlives_its_run_time_is_evicted_if_that_is_switched_on(clus
     cluster.node(cpu=4)
     team = cluster.namespace("a")
     with ExitStack() as stack:
-        flags = "--run-time-evict", "true", "--run-time-grace", "1"
+        flags = "--run-time.evict", "--run-time.grace", "1"
         quotaward = stack.enter_context(Quotaward(cluster.control_plane, *flags))
         stack.enter_context(Scheduler(cluster.control_plane, extender(quotaward.url)))
         cluster.api.create(annotated(elastic_quota(team, max={"cpu": 4}), "max-run-time", "1h"))
