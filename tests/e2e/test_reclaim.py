@@ -469,7 +469,7 @@ def test_victims_are_told_before_they_go_and_not_evicted_if_the_claimant_is_dele
         cluster.api.create(pod("owner", b, gpus=1))
         wait_until(told, "a victim is told again")
         [at] = told()
-        quotaward.kill()
+        quotaward.crash()
         quotaward.start()
         wait_for(owning, bound=1, timeout=90)
         assert datetime.now(UTC) >= at
