@@ -4,7 +4,6 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 from app.observability import metrics
 from app.observability.queue_metrics import label_of
@@ -61,20 +60,23 @@ class Evictions:
 
     def __init__(self) -> None:
         """Starts without evictions."""
-        self._latest: deque[Evicted] = deque(maxlen=MOST)
+        self._latest: deque[Evicted] = deque()
+        self._by_name: dict[tuple[str, str], Evicted] = {}
 
     def note(self, evicted: Evicted) -> None:
         """Counts and remembers an eviction."""
         metrics.QUEUE_EVICTIONS.labels(evicted.queue, evicted.reason).inc()
         self._latest.append(evicted)
+        self._by_name[evicted.namespace, evicted.name] = evicted
+        if len(self._latest) > MOST:
+            oldest = self._latest.popleft()
+            name = oldest.namespace, oldest.name
+            if self._by_name[name] is oldest:  # else a later pod of the name was evicted, too
+                del self._by_name[name]
 
     def of(self, namespace: str, name: str) -> Evicted | None:
         """Returns the latest eviction of a pod of that name, if it is remembered."""
-        return next((each for each in self if each.name == name and each.namespace == namespace), None)
-
-    def within(self, namespace: str, number: int) -> list[Evicted]:
-        """Returns the latest evictions in a namespace, at most ``number``."""
-        return list(islice((each for each in self if each.namespace == namespace), number))
+        return self._by_name.get((namespace, name))
 
     def __iter__(self) -> Iterator[Evicted]:
         """Iterates over the evictions that are remembered, the latest first."""

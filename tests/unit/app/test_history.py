@@ -11,6 +11,7 @@ from app.extender.decisions import Decisions
 from app.history import recorder as recording
 from app.history.recorder import CHANGES, Recorder
 from app.history.rows import BLOCK, LIMIT, MINUTES, Rows
+from app.observability import evictions
 from app.web.plots import happened
 from policy.objects.verdict import Refusal
 from policy.quota.rules import RULES
@@ -295,6 +296,21 @@ def test_a_new_pod_of_the_name_was_not_evicted():
     world, name = reclaimed()
     see(world.store, pod(name, metadata={"uid": "another"}, nodeName="n1"))
     assert client_of(world.store).get(f"/api/v1/pods/a/{name}").json()["evicted"] is None
+
+
+def test_the_latest_evictions_are_found_by_name_and_no_others(monkeypatch):
+    monkeypatch.setattr(evictions, "MOST", 2)
+    known = evictions.Evictions()
+
+    def note(uid, name):
+        known.note(evictions.Evicted(0.0, uid, "a", name, "", "n1", "reclaim", "", "", ()))
+
+    for uid, name in (("1", "p"), ("2", "p"), ("3", "q")):
+        note(uid, name)
+    assert [known.of("a", name).uid for name in "pq"] == ["2", "3"]
+    note("4", "r")
+    assert known.of("a", "p") is None
+    assert [each.uid for each in known] == ["4", "3"]
 
 
 def test_evictions_are_counted_once_and_listed():
