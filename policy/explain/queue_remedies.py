@@ -11,9 +11,10 @@ from policy.cluster.cluster import Cluster
 from policy.explain.remedy import Need, ObjectChange, Remedies, Remedy, corrected, end, listed, pods_to_end, raised
 from policy.objects.pod import Pod
 from policy.objects.quantity import render
-from policy.objects.queue import Queue
+from policy.objects.queue import ROOT, Queue
 from policy.quota import queue_rules
 from policy.quota.branches import way_up
+from policy.quota.closed_queues import shortened
 from policy.stepwise import Steps
 
 HEAVIEST = 2**12
@@ -132,6 +133,19 @@ def opened(need: Need) -> Iterator[Remedy]:
     else:
         text = f"correct Queue {shut.name}: {'; '.join(shut.errors)}"
         yield _changed(OPENED, shut.name, text, corrected(shut.errors))
+
+
+def placed(need: Need) -> Iterator[Remedy]:
+    """Suggests creating the queue that is missing above the pod's, and to let the pod's stand right below the root."""
+    cluster, own = need.cluster, need.cluster.queue_of(need.pod)
+    name, seen = own, set[str]()
+    while name in cluster.queues and name not in seen:
+        seen.add(name)
+        name = cluster.queues[name].parent
+    if name not in cluster.queues and name != ROOT:
+        yield _changed(OPENED, name, f"create Queue {name}", ((("spec", "weight"), 1),))
+    text = f"change spec.parent of Queue {own} from {shortened(cluster.queues[own].parent)} to {ROOT}"
+    yield _changed("parent", own, text, ((("spec", "parent"), ROOT),))
 
 
 def _changed(sort: str, queue: str, text: str, fields: tuple[tuple[tuple[str, ...], object], ...]) -> Remedy:

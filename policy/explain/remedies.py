@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from policy.cluster.cluster import Cluster
-from policy.explain.queue_remedies import for_capability, for_deserved, for_share, opened
+from policy.explain.queue_remedies import for_capability, for_deserved, for_share, opened, placed
 from policy.explain.quota_remedies import corrected_quota, for_borrowing, for_max
 from policy.explain.remedy import MOST_ADDED, Need, ObjectChange, Remedies, Remedy
 from policy.explain.room_remedies import add_nodes, for_room
@@ -27,6 +27,7 @@ WAYS: dict[str, tuple[Callable[[Need], Remedies], ...]] = {
     elastic_quota.MAX.name: (for_max,),
     elastic_quota.BORROWING.name: (for_borrowing,),
     queue_rules.CLOSED.name: (opened,),
+    queue_rules.INVALID.name: (placed,),
     queue_rules.CAPABILITY.name: (for_capability, add_nodes),
     queue_rules.DESERVED.name: (for_deserved, add_nodes),
     fair_share.RULE.name: (for_share, add_nodes),

@@ -19,6 +19,7 @@ TOLD = {
         "allocated 2, realCapability 2",
         "raise capability of cpu in",
     ),
+    "parent": ("queue-invalid", "nobody-to-evict", "there is no Queue nobody", "create Queue nobody"),
     "deserved": ("queue-deserved", "nobody-to-evict", "allocated 4, deserved 4", "raise the weight of Queue b from 1"),
     "fair-share": ("namespace-fair-share", "nobody-to-evict", "entitled 3", "raise the weight of Namespace b from 1"),
     "run-time": (
@@ -53,6 +54,7 @@ def situations() -> dict[str, list[Json]]:
             *running("b", 2),
             waiting("Queue capability exceeded: cpu"),
         ],
+        "parent": [*two_queues(9, parent="nobody"), waiting("Queue is invalid")],
         "deserved": [
             *two_queues(8),
             *running("b", 4),

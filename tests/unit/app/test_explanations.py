@@ -1,4 +1,4 @@
-"""Eleven reasons for which pods wait: each is named, with a remedy that works, by REST and on the command line."""
+"""Reasons for which pods wait: each is named, with a remedy that works, by REST and on the command line."""
 
 import pytest
 from typer.testing import CliRunner
