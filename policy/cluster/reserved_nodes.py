@@ -10,6 +10,7 @@ surely gone before may use the node meanwhile.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -186,17 +187,17 @@ class ReservedNodes:
             column = table.columns.get(resource)
             if column is None:
                 return set(index.by_node)
-            left = table.allocatable[there.rows, column] - table.used[there.rows, column]
+            left = table.allocatable[:, column].take(there.rows) - table.used[:, column].take(there.rows)
             reserved = there.need.get(resource)
             lacks |= (left if reserved is None else left - reserved) < amount
-        full = {there.names[row] for row in np.flatnonzero(lacks)} | there.unknown
+        full = set(index.by_node) if lacks.all() else {*compress(there.names, lacks.tolist()), *there.unknown}
         if table.expected or table.placed(pod.uid):  # some of those on a node may not count against this pod
             sites = (table.placed(uid) for uid in fit.overlooked(table, pod))
             unsure = {placed.site.name for placed in sites if placed is not None} & full
             for node in unsure:
                 if not fit.lacking_on(table, pod, node, (), index.by_node[node].need):
                     full.discard(node)
-        beside = {node: on.need for node, on in index.by_node.items() if node not in full}
+        beside = {node: index.by_node[node].need for node in index.by_node.keys() - full}
         if beside and (coming := [each for each in self.may_come() if each.uid != pod.uid]):
             full |= self._taken_by_coming(pod, beside, assumed.alike(coming, table), ())
         return full
