@@ -53,7 +53,7 @@ HISTORY = {
 """What by the name of a class depends on how something came about, or is worked out anew when it is asked for."""
 BOUNDED = (
     *("_store", "_settings", "_log", "_rows", "_watched", "columns", "memo", "memo_of_nodes", "_known", "_labels"),
-    *("late", "ended", "kept_out"),
+    *("late", "ended", "kept_out", "evictions"),
     *("_same", "_without_claims", "_by_code", "_free_codes", "_free_slots", "_namespace_column", "_label_columns"),
 )
 """What need not be empty when all is gone: it does not grow with what there was."""
