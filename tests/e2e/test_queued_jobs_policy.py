@@ -1,10 +1,7 @@
 """The policies of manifests/jobs/queued on a real API server: which Jobs wait, who starts them, what we may change."""
 
 import json
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import httpx
 import pytest
@@ -16,6 +13,7 @@ from policy.objects.pod import StandsFor
 from tests.controlplane.api import Api, path, read_manifests
 from tests.controlplane.controller_manager import ControllerManager
 from tests.controlplane.gates import delete
+from tests.controlplane.launch import run_quotaward
 from tests.controlplane.objects import condition, job
 from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import install_rights
@@ -23,7 +21,6 @@ from tests.e2e.test_ignore_disruptions import kubectl, tried  # noqa: F401 - a f
 from tests.e2e.test_manifests import MANIFESTS, SYSTEM
 from tests.e2e.waiting import ensure_for
 
-PROGRAM = Path(sys.executable).parent / "quotaward"
 WAIT, MARK = "quotaward.dev/jobs", "quotaward.dev/queued"
 INVALID = 422
 CRON_JOBS = "/apis/batch/v1/namespaces/{}/cronjobs"
@@ -324,14 +321,14 @@ def test_without_quotaward_an_operator_starts_all_that_wait(cluster, queued):
         cluster.api.create(job(name, queued))
     own = labelled(cluster, cluster.namespace("own"), None)
     cluster.api.create(job("own", own, suspend=True))
-    command = [PROGRAM, "jobs", "release", "--kubeconfig", str(cluster.control_plane.kubeconfig)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    command = ("jobs", "release", "--kubeconfig", str(cluster.control_plane.kubeconfig))
+    done = run_quotaward(*command)
     assert (done.returncode, done.stdout) == (1, "0 Jobs started\n")
     assert f"{queued}/a: it is suspended again at once: first take the label" in done.stderr
     labelled(cluster, queued, None)
     wait_until(lambda: waits(tried(cluster, job("n", queued))) == LEFT_ALONE, "new Jobs do not wait any more")
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout == "2 Jobs started\n"
+    done = run_quotaward(*command)
+    assert (done.returncode, done.stdout) == (0, "2 Jobs started\n")
     assert not any(each["spec"]["suspend"] for each in cluster.api.items("jobs", queued))
     assert cluster.api.get("jobs", "own", own)["spec"]["suspend"], "what somebody else has suspended stays so"
     wait_until(lambda: pods_of(cluster, queued, "a", "b") == 2, "they run")

@@ -1,10 +1,8 @@
 """``quotaward check --cluster`` against the real API server."""
 
-import subprocess
-
 import pytest
 
-from tests.controlplane.launch import QUOTAWARD
+from tests.controlplane.launch import run_quotaward
 from tests.controlplane.objects import pod
 from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import Quotaward, install_rights, right_to_delete
@@ -22,9 +20,8 @@ def check(cluster, tmp_path):
         file = tmp_path / "kubeconfig"
         token = cluster.api.service_account_token(account, "quotaward-system") if account else None
         file.write_text(cluster.api.kubeconfig(token))
-        command = [str(QUOTAWARD), "check", "--cluster", "--kubeconfig", str(file), "--server", server]
-        command += ["--as", of] if of else []
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment or None)
+        flags = ["--cluster", "--kubeconfig", str(file), "--server", server, *(["--as", of] if of else [])]
+        done = run_quotaward("check", *flags, env=environment or None)
         assert done.stderr == ""
         return done.returncode, done.stdout.splitlines()
 
