@@ -4,7 +4,7 @@ The promise stands in the status of the Reservations, so that the next leader ke
 are evicted in time. ``policy.reserve.promises`` decides.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import structlog
 
@@ -63,10 +63,12 @@ class Promises:
             self._tell(job, "StartPromised", f"its reserved nodes have room by {rfc3339(after)} at the latest")
         await self._evict(decision.late, after)
 
-    def forget(self, jobs: Iterable[Key]) -> None:
-        """Forgets jobs that are gone."""
-        for key in jobs:
-            self._promised.pop(key, None)
+    def keep_only(self, jobs: Collection[Key]) -> None:
+        """Forgets the promises to all other jobs: they are gone, or no node is reserved for them any more."""
+        for key in [key for key in self._promised if key not in jobs]:
+            promised = self._promised.pop(key)
+            if promised and self._store.cluster.groups.job(*key) is not None:
+                metrics.PROMISES.labels("lost").inc()
 
     async def _note(self, own: list[Reservation], decision: PromiseDecision) -> bool:
         """Records a promise on all reservations of a job; it counts once it is recorded. Returns whether it is."""

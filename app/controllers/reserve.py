@@ -87,7 +87,7 @@ class Reserve:
         missed = {(each.pod.namespace, each.job) for each in reserved} - there
         gone = {key for key in missed if cluster.groups.job(*key) is None}  # otherwise it was reserved during a pause
         await self._lift([each for key in gone for each in reserved.of_job(*key)], "the job is gone")
-        self._promises.forget(gone)
+        self._promises.keep_only(there)
         await self._forget(now)
         self._questions = {key: each for key, each in self._questions.items() if key in there}
         self._incomplete = {key: each for key, each in self._incomplete.items() if key in there}

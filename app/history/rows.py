@@ -62,13 +62,13 @@ def between(row: Values, first: int, number: int) -> Values:
 
 def highest(values: Values, step: int) -> Values:
     """Returns the highest value of each ``step`` minutes; NaN where nothing is known."""
-    found: Values = np.fmax.reduce(_by_steps(values, step), axis=1)
+    found: Values = np.fmax.reduce(_folded(values, step), axis=1)
     return found
 
 
 def latest(values: Values, step: int) -> Values:
     """Returns the latest known value of each ``step`` minutes; NaN where nothing is known."""
-    steps = _by_steps(values, step)
+    steps = _folded(values, step)
     last = step - 1 - np.argmax(~np.isnan(steps[:, ::-1]), axis=1)
     found: Values = steps[np.arange(len(steps)), last]
     return found
@@ -76,12 +76,12 @@ def latest(values: Values, step: int) -> Values:
 
 def sums(values: Values, known: NDArray[np.bool_], step: int) -> Values:
     """Returns the sum of each ``step`` minutes, where an unknown value of a known minute is 0; NaN if none is known."""
-    counted = _by_steps(np.where(known & np.isnan(values), np.float32(0), values), step)
+    counted = _folded(np.where(known & np.isnan(values), np.float32(0), values), step)
     unknown = np.isnan(counted).all(axis=1)
     return np.where(unknown, np.float32(np.nan), np.nansum(counted, axis=1)).astype(np.float32)
 
 
-def _by_steps(values: Values, step: int) -> Values:
+def _folded(values: Values, step: int) -> Values:
     """Returns the values in rows of ``step``; the last one is filled up with NaN."""
     lacking = -len(values) % step
     return np.concatenate((values, np.full(lacking, np.nan, dtype=np.float32))).reshape(-1, step)

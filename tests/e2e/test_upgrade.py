@@ -20,6 +20,7 @@ from tests.controlplane.objects import condition, elastic_quota, lingering, node
 from tests.controlplane.processes import Process, free_port, wait_until
 from tests.controlplane.quotaward import install_definitions
 from tests.controlplane.scheduler import Scheduler, extender
+from tests.missing import missing
 
 ROOT = Path(__file__).parents[2]
 BEFORE = "1296ea3"
@@ -33,7 +34,7 @@ def before(tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("before")
     archive = subprocess.run(["git", "archive", BEFORE], cwd=ROOT, capture_output=True, check=False)
     if archive.returncode:
-        pytest.skip(f"{BEFORE} is not in this clone: git fetch --unshallow")
+        missing(f"{BEFORE} is not in this clone: git fetch --unshallow")
     subprocess.run(["tar", "-x"], cwd=directory, input=archive.stdout, check=True)
     return directory
 
