@@ -25,6 +25,7 @@ from app.observability.waiting_metrics import waiting_steps
 from app.pause import at_leisure
 from app.store.store import TICK, Store
 from policy.cluster.shown_resources import allocated, shown
+from policy.objects.quantity import LARGEST
 from policy.quota import queue_rules
 from policy.stepwise import Steps
 
@@ -35,6 +36,8 @@ USED, DESERVED, MIN, MAX = "used", "deserved", "min", "max"
 WAITING, ADMITTED, REFUSED, EVICTED, RESERVED = "waiting", "admitted", "refused", "evicted", "reserved"
 RESOURCES = 8
 """Maximum number of resources of a queue or quota that are recorded."""
+HIGHEST = 1000 * LARGEST
+"""The largest value that a quantity can have, in millicores."""
 CHANGES = 96
 """Maximum number of changes of a bound that are remembered, as bounds seldom change."""
 BACK = 5
@@ -129,13 +132,14 @@ class Recorder:
     def restore(self, name: Name, figure: Figure, values: Mapping[int, int], step: int) -> None:
         """Fills in values of the time before the start, by minute, each for ``step`` minutes; events for the last one.
 
-        Only figures that are recorded are filled in, and evictions.
+        Only figures that are recorded are filled in, and evictions. Values that no quantity can have are left out.
         """
         each = self.recorded.get(name)
         if each is None:
             return
         oldest = self.minute - MINUTES + 1
-        known = {minute: value for minute, value in sorted(values.items()) if oldest <= minute < self.counted_since}
+        earlier = [each for each in sorted(values.items()) if oldest <= each[0] < self.counted_since]
+        known = {minute: value for minute, value in earlier if 0 <= value <= HIGHEST}
         if figure[0] in (MIN, MAX):
             self._restore_bound(each, figure, known)
         elif figure in each.rows or (figure == (EVICTED, "") and any(known.values())):

@@ -113,6 +113,16 @@ def test_the_day_that_is_known_is_never_overwritten():
     assert day.ask("")["since"] == "2027-01-15T08:00:00Z"
 
 
+@pytest.mark.parametrize("value", ["1e300", "-1", "1e23"])
+def test_values_that_no_quantity_can_have_are_left_out(value):
+    day = Day()
+    names = [f"quotaward_elastic_quota_{each}" for each in ("used", "max")]
+    asked(day, lambda _: web.json_response(matrix(*[used("cpu", 2, value, name=name) for name in names])))
+    found = by_minute(day, 15)["resources"]["cpu"]
+    assert found["used"] == ["2"] * 5 + [None] * 9 + ["3"]
+    assert set(found["max"][4:]) == {"2", "4"}
+
+
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
