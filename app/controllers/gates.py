@@ -6,6 +6,7 @@ have seats of their own, and more of them: each is a request to the API server t
 
 import asyncio
 import time
+from functools import partial
 
 import structlog
 
@@ -112,7 +113,8 @@ class Gates:
                     if self._are_kept_from(pod.namespace):
                         self._regate(pods[at:])
                         break
-                    group.create_task(self._open(pod))
+                    opening = group.create_task(self._open(pod))
+                    opening.add_done_callback(partial(self._end_opening, pod))
                     await self._take_seat(self._seats_for(pod), pods[at + 1 :])
                 await asyncio.sleep(0)
         finally:
@@ -136,6 +138,11 @@ class Gates:
         except BaseException:
             self._regate(pods)
             raise
+
+    def _end_opening(self, pod: Pod, opening: asyncio.Task[None]) -> None:
+        """Withdraws the grant of a pod if opening its gate was cancelled, perhaps before it began, or went wrong."""
+        if opening.cancelled() or opening.exception() is not None:
+            self._regate([pod])
 
     def _regate(self, pods: list[Pod]) -> None:
         for pod in pods:
@@ -167,9 +174,6 @@ class Gates:
                 self._not_before = clock() + self._pause
                 self._pause = min(2 * self._pause, SOON[1])
                 cluster.gate_admission.regate(pod.uid, clock())
-        except BaseException:
-            cluster.gate_admission.regate(pod.uid, clock())
-            raise
         else:
             self._pause = SOON[0]
             self._rejected.clear(pod.uid)

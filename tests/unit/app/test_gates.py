@@ -15,6 +15,7 @@ from app.kube.scheduling_gates import removal
 from app.settings import GateSettings, JobSettings, Settings
 from app.store.pods import PODS
 from tests.unit.app.given import Clock, client_of, namespace, node, pod, quota, see, store_with
+from tests.unit.app.test_gang_answers import GROUP
 from tests.unit.app.test_page import Parsed
 
 GATE = {"name": "quotaward.dev/quota"}
@@ -225,6 +226,18 @@ def test_an_end_while_gates_are_being_opened_leaves_no_gated_pod_counted():
         ungating.loop.run(look())
     assert not ungating.store.cluster.gates.ungated
     assert len(ungating.store.cluster.gates) == 5
+    assert not ungating.store.cluster.ledger.account("a").used
+
+
+def test_a_fault_at_one_gate_leaves_no_gated_pod_counted_that_was_chosen_next():
+    labels = {"scheduling.x-k8s.io/pod-group": "g"}
+    members = [pod(f"p{number}", metadata={"labels": labels}, schedulingGates=[GATE]) for number in range(3)]
+    ungating = Ungating(GROUP, *members, most(5), concurrency=1)
+    ungating.doors.failures = [RuntimeError("a fault")]
+    with pytest.raises(ExceptionGroup):
+        ungating.look()
+    assert not ungating.doors.opened
+    assert not ungating.store.cluster.gates.ungated
     assert not ungating.store.cluster.ledger.account("a").used
 
 
