@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from policy.objects.membership import DEFAULT
 from policy.objects.queue import is_raised
+from policy.objects.queued_job import uid_of_stand_in
 from policy.quota import elastic_quota
 
 if TYPE_CHECKING:
@@ -72,8 +73,8 @@ def job_changed(cluster: Cluster, before: BatchJob | None, job: BatchJob | None)
     if not cluster.ledger.run_time_limits.most or known is None or _said(before) == _said(job):
         return
     cluster.changes.note(known.namespace)
-    pods = ((pod, pod.stands_for or pod.job) for pod in cluster.pending_in(known.namespace))
-    _run_times_changed(cluster, [pod for pod, of in pods if of is not None and of.uid == known.uid])
+    uids = (uid_of_stand_in(known.uid), *cluster.batch_jobs.pods.of(known.namespace, known.uid))
+    _run_times_changed(cluster, [cluster.pending[uid] for uid in uids if uid in cluster.pending])
 
 
 def group_changed(cluster: Cluster, before: Group | None, group: Group) -> None:
@@ -84,8 +85,12 @@ def group_changed(cluster: Cluster, before: Group | None, group: Group) -> None:
         _run_times_changed(cluster, [pod for pod in cluster.groups.members(group.key) if pod.pending])
 
 
-def _said(job: BatchJob | None) -> tuple[str, int, int, bool] | None:
-    return (job.uid, job.run_time, job.deadline, job.ours) if job is not None else None
+def _said(job: BatchJob | None) -> tuple[str, int, int] | None:
+    """Returns whose pods run for how long by a Job; None for one that says nothing of that."""
+    if job is None:
+        return None
+    deadline = job.deadline if job.ours else 0  # others may let it run for longer
+    return (job.uid, job.run_time, deadline) if job.run_time or deadline else None
 
 
 def _times(of: ElasticQuota | Queue | None) -> tuple[int, int, str]:

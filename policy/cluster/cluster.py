@@ -208,6 +208,7 @@ class Cluster:
                 self.pods[pod.uid] = pod
                 self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
                 self.reservations.reserved.see(pod.uid)
+                self.batch_jobs.pods.see(pod)
                 self.table.add(pod, pod.node)
                 self.capacity.note(pod)
                 self.protection.see(pod)

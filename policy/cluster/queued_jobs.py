@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from policy.cluster.gates import Ungated
 from policy.objects.job_kind import JOB
+from policy.objects.owned_pods import owner_uid
 from policy.objects.queued_job import (
     PREFIX,
     key_of,
@@ -30,7 +31,7 @@ from policy.objects.queued_job import (
 from policy.objects.resources import add
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping
+    from collections.abc import Hashable, Iterable, Iterator, Mapping
 
     from policy.cluster.cluster import Cluster
     from policy.objects.batch_job import BatchJob
@@ -344,8 +345,7 @@ class QueuedJobs:
 
     def _note_ownerless(self, pod: Pod, now: float) -> None:
         """Notes for a while a pod whose controller is not known yet: the watches of two kinds are not in step."""
-        uid = pod.job.uid if pod.job is not None else pod.controller
-        known = self._cluster.batch_jobs
+        uid, known = owner_uid(pod), self._cluster.batch_jobs
         if uid and pod.pending and known.of(pod) is None and known.others.get(uid) is None:
             self._ownerless.setdefault(uid, (now + self._patience, []))[1].append(pod.uid)
 
@@ -478,10 +478,17 @@ class QueuedJobs:
     def _count_placed(self, job: QueuedJob) -> None:
         """Counts the pods of a Job that have come, and are on nodes, before it was known here."""
         uid = uid_of_stand_in(job.uid)
-        for placed in self._cluster.table.in_namespaces([job.namespace]):
-            if placed.pod.assigned and not placed.pod.terminating and self._job_of(placed.pod) is job:
-                at = set_of(job, placed.pod, self._missing(job))
+        for pod in self._may_own(job):
+            if pod.assigned and not pod.terminating and self._job_of(pod) is job:
+                at = set_of(job, pod, self._missing(job))
                 self._came.setdefault(uid, Counter())[at] += 1
+
+    def _may_own(self, job: QueuedJob) -> Iterable[Pod]:
+        """Returns pods among which all those of a Job are. One of another kind owns them in more than one way."""
+        cluster = self._cluster
+        if job.kind is not JOB:
+            return [placed.pod for placed in cluster.table.in_namespaces([job.namespace])]
+        return [cluster.pods[uid] for uid in cluster.batch_jobs.pods.of(job.namespace, job.uid)]
 
     def _keep_for_missing(self, job: QueuedJob, ungated: Ungated, now: float) -> None:
         uid, seen = uid_of_stand_in(job.uid), self._is_seen_started(job)

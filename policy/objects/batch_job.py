@@ -12,6 +12,7 @@ from itertools import chain
 
 from policy.objects.job_kind import JOB, JobKind
 from policy.objects.other_jobs import OtherJobs, OwnedJobs
+from policy.objects.owned_pods import OwnedPods
 from policy.objects.pod import Pod
 
 DEFAULT_BACKOFF_LIMIT = 6
@@ -142,13 +143,14 @@ class BatchJobs:
     """All known Jobs, and which of their pods have failed or are terminating without being counted yet.
 
     ``queued_in`` are the namespaces whose Jobs wait, and are taken back, as a whole. ``stayed`` are UIDs of pods that
-    have stayed after their jobs were suspended: they are not taken back with these.
+    have stayed after their jobs were suspended: they are not taken back with these. ``pods`` are those of each owner.
     Without any Job there is no right to read them, or nobody has one: then no pod counts as a Job's.
     """
 
     def __init__(self) -> None:
         self._jobs: dict[Key, BatchJob] = {}
         self.others = OtherJobs()
+        self.pods = OwnedPods()
         self._owned = OwnedJobs()
         self._failing: dict[tuple[str, str], set[str]] = {}
         self.queued_in: set[str] = set()
@@ -232,6 +234,7 @@ class BatchJobs:
 
     def see(self, pod: Pod, before: Pod | None) -> None:
         """Notes a change of a pod."""
+        self.pods.see(pod, before)
         if before is not None and before.job is not None and before.job != pod.job:
             self.forget(before)
         if pod.job is not None:
@@ -243,6 +246,7 @@ class BatchJobs:
     def gone(self, pod: Pod) -> None:
         """Notes that a pod is gone."""
         self.stayed.discard(pod.uid)
+        self.pods.forget(pod)
         self.forget(pod)
 
     def forget(self, pod: Pod) -> None:

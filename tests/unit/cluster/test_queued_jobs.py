@@ -12,6 +12,7 @@ from policy.objects.pod import JobMember, Unschedulable
 from policy.objects.queued_job import PodSet, QueuedJob
 from policy.queueing.positions import position_text
 from policy.queueing.ungating import UngatingRound
+from tests.unit.app.lines import lines_once
 from tests.unit.given import cluster_of, pod, quota
 from tests.unit.given_gates import gated
 from tests.unit.given_nodes import node
@@ -464,6 +465,16 @@ def test_what_was_released_after_the_patience_is_not_kept_again():
     cluster.gate_admission.regate("job/uid-train", now=PATIENCE)  # the answer is lost
     cluster.queued_jobs.upsert(without_pods(train), now=PATIENCE)
     assert used(cluster) == 3
+
+
+def test_a_start_costs_nothing_for_the_running_pods_of_others():
+    def lines(running: int) -> int:
+        cluster = queued(cpu=200)
+        for number in range(running):
+            cluster.upsert_pod(its_pod(job("other"), number, node="n1"), now=0)
+        return lines_once(cluster.queued_jobs.upsert, without_pods(job("train", 3)), 0)
+
+    assert lines(running=90) == lines(running=10)
 
 
 def test_a_leader_that_begins_keeps_room_only_for_pods_that_are_not_on_nodes_yet():

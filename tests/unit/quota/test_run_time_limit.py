@@ -15,6 +15,7 @@ from policy.quota.admission import refusal_of_all
 from policy.quota.run_time_limit import RULE
 from policy.simulate.snapshot import copy_steps, snapshot
 from policy.stepwise import at_once
+from tests.unit.app.lines import lines_once
 from tests.unit.given import cluster_of, pod, quota, refused_for
 from tests.unit.given_gates import gate, gated, ungated
 from tests.unit.given_queues import divided, queue, world
@@ -142,6 +143,24 @@ def test_a_changed_run_time_or_limit_wakes_who_was_refused_and_gives_claims_back
     assert [each.uid for each in to_wake(cluster)] == ["p"]
     assert cluster.generations.admission > before
     assert cluster.ledger.account("a").claim or change == "the quota is gone"
+
+
+def lines_of_changes(waiting: int) -> int:
+    """Lines that take new, changed and deleted Jobs, one of which has a waiting pod, beside as many of others."""
+    cluster = limited(HOUR, job=OF_JOB)
+    for number in range(waiting):
+        cluster.upsert_pod(pod(f"p{number}", "a", job=JobMember(f"j{number}", f"j{number}")), now=0)
+
+    def change():
+        for job in (replace(JOB, run_time=HOUR), BatchJob("a", "other", "other", ours=True, deadline=HOUR)):
+            cluster.upsert_batch_job(job)
+            cluster.delete_batch_job(job.key)
+
+    return lines_once(change)
+
+
+def test_a_changed_job_costs_nothing_for_the_waiting_pods_of_others():
+    assert lines_of_changes(waiting=100) == lines_of_changes(waiting=10)
 
 
 @pytest.mark.parametrize("name", ["top", "q"])
