@@ -8,7 +8,7 @@ Pods that were let in and run longer after all have to go in time.
 Times are in seconds since the epoch.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil, inf
 
@@ -27,6 +27,8 @@ LEAD = 5.0
 """Seconds, beside its grace period, before the promised start at which a pod that would be late is evicted."""
 PATIENCE = 30.0
 """Seconds after the promised start for which pods that are going are waited for. Then the promise is moved."""
+AT_A_TIME = 50
+"""Pods that are looked at between two pauses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +98,8 @@ def _promise_steps(cluster: Cluster, own: list[Reservation], now: float) -> Step
     for reservation in own:
         yield
         node = _on_node(cluster, own, reservation, now, cluster.rules.backfill_margin)
-        node.coming = list(_coming(cluster, reservation.node, now))
-        has_room = _has_room_at(cluster, node)
+        node.coming = yield from _coming_steps(cluster, reservation.node, now)
+        has_room = yield from _has_room_at_steps(cluster, node)
         if has_room == inf:
             return None
         at = max(at, has_room)
@@ -119,7 +121,9 @@ def _standing_steps(
         known = set(reservation.due) & {pod.uid for _, pod in node.there}
         known |= _gone_by(node, start) & came if reservation.promised_at else _gone_by(node, start)
         staying = [pod for end, pod in node.there if end > max(now, start)]
-        gone = _in_the_way(cluster, node, staying, known | came)
+        may_go = [pod for pod in staying if pod.uid in known | came and _may_be_evicted(cluster, pod)]
+        first = (known - came) | (_backfilled(cluster, node) & came)
+        gone = _in_the_way(cluster, node, staying, sorted(may_go, key=lambda each: _turn(each, first)))
         due[reservation.name] = tuple(sorted(known | {pod.uid for pod in gone or ()}))
         if gone is None:
             return due, (), _why_moved(cluster, reservation, staying)
@@ -129,18 +133,48 @@ def _standing_steps(
     return due, tuple(late), ""
 
 
-def _in_the_way(cluster: Cluster, node: _OnNode, staying: list[Pod], listed: set[str]) -> list[Pod] | None:
-    """Returns who of those that stay has to go for the promise, the last to come first; None if that is not enough.
+def _in_the_way(cluster: Cluster, node: _OnNode, staying: list[Pod], may_go: list[Pod]) -> list[Pod] | None:
+    """Returns who of those that stay has to go for the promise, in this order; None if that is not enough.
 
-    Only who is ``listed`` may have to: those whose end the promise relies on, and those that came after it was given.
+    It is nobody whose room does not help, and nobody for whom there is room once the others are gone.
     """
+    room = _room(cluster, node)
+    if room is None:
+        return None
+    for pod in staying:
+        _take(room, pod.request)
     gone: list[Pod] = []
-    may_go = [pod for pod in staying if pod.uid in listed and _may_be_evicted(cluster, pod)]
-    for pod in sorted(may_go, key=lambda each: (-(each.started or inf), each.uid)):
-        if not _lacks(cluster, node, (each.request for each in staying if each not in gone)):
-            return gone
-        gone.append(pod)
-    return None if _lacks(cluster, node, (each.request for each in staying if each not in gone)) else gone
+    for pod in may_go:
+        lacking = _lacking(room)
+        if not lacking:
+            break
+        if any(pod.request.get(resource, 0) for resource in lacking):
+            _give_back(room, pod.request)
+            gone.append(pod)
+    if _lacking(room):
+        return None
+    for pod in reversed(gone):
+        _take(room, pod.request)
+        if _lacking(room):
+            _give_back(room, pod.request)
+        else:
+            gone.remove(pod)
+    return gone
+
+
+def _backfilled(cluster: Cluster, node: _OnNode) -> set[str]:
+    """Returns who had no room beside what is kept there, for all who came before and are still there."""
+    room, found = _room(cluster, node) or {}, set[str]()
+    for _, pod in sorted(node.there, key=lambda each: (each[1].started or inf, each[1].uid)):
+        _take(room, pod.request)
+        if any(pod.request.get(resource, 0) for resource in _lacking(room)):
+            found.add(pod.uid)
+    return found
+
+
+def _turn(pod: Pod, first: set[str]) -> tuple[bool, float, str]:
+    """Orders who may have to go: ``first`` those without whose end there is no promise, and the last to come."""
+    return pod.uid not in first, -(pod.started or inf), pod.uid
 
 
 def _may_be_evicted(cluster: Cluster, pod: Pod) -> bool:
@@ -199,40 +233,66 @@ def _gone_at(cluster: Cluster, pod: Pod, now: float, starts_within: float = 0.0)
     return max(now, end) if now <= end + OVERDUE else inf
 
 
-def _coming(cluster: Cluster, name: str, now: float) -> Iterator[tuple[float, Resources]]:
-    """Yields granted and expected pods that may come to a node: when they are gone, and what they take."""
+def _coming_steps(cluster: Cluster, name: str, now: float) -> Steps[list[tuple[float, Resources]]]:
+    """Returns of the granted and expected pods that may come to a node when they are gone, and what they take."""
     expected = {pod.uid: pod for pod in cluster.table.pods_on(name).values() if not pod.assigned}
     on = cluster.reservations.nodes.on(name)
     own = {each.pod.uid for each in on.members} if on is not None else set()
     granted = {pod.uid: pod for pod in cluster.reservations.nodes.may_come()}
-    for pod in (granted | expected).values():
+    found = []
+    for number, pod in enumerate((granted | expected).values(), 1):
         if pod.uid not in own and (pod.uid in expected or fit.fits_if_empty_on(cluster.table, pod, name)):
-            yield _gone_at(cluster, pod, now, cluster.rules.backfill_margin), pod.request
+            found.append((_gone_at(cluster, pod, now, cluster.rules.backfill_margin), pod.request))
+        if not number % AT_A_TIME:
+            yield
+    return found
 
 
-def _has_room_at(cluster: Cluster, node: _OnNode) -> float:
+def _has_room_at_steps(cluster: Cluster, node: _OnNode) -> Steps[float]:
     """Returns when a node has room for all that is kept there: as soon as enough of those on it are gone."""
+    room = _room(cluster, node)
+    if room is None:
+        return inf
     everybody = [*((end, pod.request) for end, pod in node.there), *node.coming]
-    for at in sorted({0.0, *(end for end, _ in everybody)}):
-        if at == inf:
+    everybody.sort(key=lambda each: each[0])
+    at = 0.0
+    for number, (_, request) in enumerate(everybody, 1):
+        _take(room, request)
+        if not number % AT_A_TIME:
+            yield
+    for number, (end, request) in enumerate(everybody, 1):
+        if not _lacking(room):
             break
-        if not _lacks(cluster, node, (request for end, request in everybody if end > at)):
-            return at
-    return inf
+        _give_back(room, request)
+        at = end
+        if not number % AT_A_TIME:
+            yield
+    return inf if _lacking(room) else at
 
 
-def _lacks(cluster: Cluster, node: _OnNode, staying: Iterable[Resources]) -> bool:
-    """Whether a node has too little room for what is kept there beside those who stay."""
+def _room(cluster: Cluster, node: _OnNode) -> dict[str, int] | None:
+    """Returns what a node has beside what is kept there, below zero where it lacks; None if it takes no pods.
+
+    It has the resources that are kept there, and no others.
+    """
     known = cluster.table.node(node.reservation.node)
     if known is None or not known.ready:
-        return True
-    used: dict[str, int] = {}
-    for request in staying:
-        add(used, request)
-    return any(
-        amount and known.allocatable.get(resource, 0) - used.get(resource, 0) < amount
-        for resource, amount in node.need.items()
-    )
+        return None
+    return {resource: known.allocatable.get(resource, 0) - amount for resource, amount in node.need.items() if amount}
+
+
+def _take(room: dict[str, int], request: Resources) -> None:
+    for resource in room:
+        room[resource] -= request.get(resource, 0)
+
+
+def _give_back(room: dict[str, int], request: Resources) -> None:
+    for resource in room:
+        room[resource] += request.get(resource, 0)
+
+
+def _lacking(room: dict[str, int]) -> list[str]:
+    return [resource for resource, amount in room.items() if amount < 0]
 
 
 def _gone_by(node: _OnNode, at: float) -> set[str]:

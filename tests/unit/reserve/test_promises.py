@@ -10,11 +10,14 @@ import pytest
 
 from policy.objects.batch_job import BatchJob
 from policy.objects.pod import JobMember
+from policy.objects.reservation import STARVING, PodName, Reservation
 from policy.reserve import promises
 from policy.stepwise import at_once
+from tests.unit.app.lines import lines_of
 from tests.unit.given_jobs import NOW, gang, reserve_all, seen, sized, sized_pod, waiting
 
 MINUTE = 60
+GPU = "nvidia.com/gpu"
 SIZE = {"cpu": 8, "memory": 64 * 2**30, "pods": 100}
 
 
@@ -169,6 +172,59 @@ def test_who_is_within_the_room_beside_never_has_to_go():
     starts(cluster, short("beside", 2), 1)
     starts(cluster, short("late", 2, 500), 2)
     assert [each.name for each in promise(cluster, 3).late] == ["late"]
+
+
+def test_nobody_goes_whose_end_gives_nothing_that_the_job_lacks():
+    gpu = {GPU: 2}
+    holder = sized_pod("holder", 1, more=gpu, node="n1", started=NOW, grace=0, job=JobMember("j", "j"))
+    cluster = seen(sized(size=SIZE | gpu), waiting(cpu=1, more=gpu))
+    cluster.batch_jobs.upsert(BatchJob("a", "j", "j", ours=True, deadline=3600, started=NOW))
+    cluster.upsert_pod(holder, now=0)
+    cluster.protection.pass_time(NOW)
+    reserve_all(cluster)
+    promise(cluster)
+    starts(cluster, short("beside", 2, 500), 1)
+    assert promise(cluster, 2).late == ()
+    cluster.batch_jobs.upsert(BatchJob("a", "j", "j", ours=True, deadline=36_000, started=NOW))
+    assert [each.name for each in promise(cluster, 2).late] == ["holder"]
+
+
+def test_who_came_by_a_short_run_time_goes_before_who_had_room_anyway():
+    size = SIZE | {GPU: 3}
+    cluster = world(sized(size=size), running("r1", 1, 60, more={GPU: 2}), waiting(cpu=4, more={GPU: 2}))
+    starts(cluster, short("short", 2, 500, more={GPU: 1}), 1)
+    starts(cluster, short("beside", 1, 500), 2)
+    starts(cluster, short("d", 2, owner="DaemonSet"), 3)
+    assert [each.name for each in promise(cluster, 4).late] == ["short"]
+
+
+def test_nobody_goes_for_whom_there_is_room_once_others_have_gone():
+    cluster = world(sized(size=SIZE), running("r1", 4, 60), waiting(cpu=6))
+    starts(cluster, short("large", 3, 500), 1)
+    starts(cluster, short("small", 1, 500), 2)
+    assert [each.name for each in promise(cluster, 3).late] == ["large"]
+
+
+def test_the_last_to_come_goes_where_it_is_enough():
+    cluster = world(sized(size=SIZE), running("r1", 4, 60), waiting(cpu=6))
+    starts(cluster, short("earlier", 2, 500), 1)
+    starts(cluster, short("later", 2, 500), 2)
+    assert [each.name for each in promise(cluster, 3).late] == ["later"]
+
+
+def test_a_promise_takes_few_steps_for_each_pod_on_its_way():
+    def lines(granted):
+        cluster = seen(sized(size=SIZE | {"pods": 10_000}), R1)
+        cluster.protection.pass_time(NOW)
+        for number in range(granted):
+            cluster.filter(short(f"s{number}", 0.001, 10 + number), 0, lambda: ["n1"])
+        cluster.upsert_pod(waiting(cpu=8), now=0)
+        cluster.upsert_reservation(Reservation("r", PodName("a", "big", "big"), "n1", (), NOW, STARVING, job="Pod/big"))
+        assert len(list(cluster.reservations.nodes.may_come())) == granted
+        return lines_of(decision, cluster)
+
+    few, many = lines(100), lines(300)
+    assert many < 4 * few
 
 
 def test_who_came_before_the_promise_and_need_not_end_never_has_to_go():
