@@ -1,6 +1,7 @@
 """Evicts pods that have outlived their run times, if ``runTime.evict`` is on. For the leader only."""
 
 import asyncio
+from collections import defaultdict
 
 import structlog
 
@@ -16,7 +17,7 @@ from app.settings import RunTimeSettings
 from app.store.store import Store
 from policy.objects.pod import Pod
 from policy.preemption.reclaim import name_of
-from policy.quota.exempt_from_eviction import SYSTEM_OWNERS
+from policy.quota.exempt_from_eviction import exempt_from_eviction
 
 log = structlog.get_logger(__name__)
 
@@ -26,23 +27,28 @@ AT_ONCE = 20
 """Evictions under way at a time."""
 AT_A_LOOK = 100
 """Evictions that are begun at a look; others follow at the next."""
+IN_A_NAMESPACE = 20
+"""Evictions of a namespace that are begun at a look, with those under way."""
+AGAIN = (10.0, 300.0)
+"""Seconds until a pod is tried again whose eviction was blocked or failed: at first, and at most (doubling)."""
 REASON = "run-time-exceeded"
 
 
 class Outlived:
     """Looks for pods that run for longer than is said of them, or than their quota and queues allow.
 
-    It leaves alone what it is not sure of: pods that no quota or queue governs, that are exempt, that a DaemonSet or a
-    node owns, or that are on their way out already. Disruption budgets hold.
+    It leaves alone what it is not sure of: pods that no quota or queue governs, that are exempt from eviction, or that
+    are on their way out already. Disruption budgets hold. No namespace delays others: they take turns.
     """
 
     def __init__(self, store: Store, actuator: Actuator, settings: RunTimeSettings) -> None:
         self._store = store
         self._actuator = actuator
         self._settings = settings
-        self._failed: KeyedBackoff[str] = KeyedBackoff()
+        self._failed: KeyedBackoff[str] = KeyedBackoff(*AGAIN)
         self._tasks: KeyedTasks[str] = KeyedTasks()
         self._seats = WriteSeats(AT_ONCE, store.clock)
+        self._last = ""  # the namespace at which the last look ended
 
     async def run(self) -> None:
         """Runs until cancelled."""
@@ -52,12 +58,30 @@ class Outlived:
         """Begins to evict some of those that must go, in the group."""
         if not self._settings.evict or self._store.unready():
             return
-        pause, begun = Pause(), 0
+        room = AT_A_LOOK
+        due = await self._due()
+        for namespace in sorted(due, key=lambda each: (each <= self._last, each)):
+            if room > 0 and not self._seats.are_kept_from(namespace):
+                room -= self._begin(group, due[namespace], room)
+                self._last = namespace
+
+    async def _due(self) -> dict[str, list[Pod]]:
+        """Returns who must go and may be tried, by namespace; also those whose evictions are under way."""
+        due, pause = defaultdict[str, list[Pod]](list), Pause()
         for pod in list(self._store.cluster.pods.values()):
-            if begun < AT_A_LOOK and self._must_go(pod) and not self._failed.holds(pod.uid, self._store.clock()):
-                self._tasks.begin(group, pod.uid, self._evict_if_still_due(pod.uid, pod.namespace))
-                begun += 1
+            if self._must_go(pod) and not self._failed.holds(pod.uid, self._store.clock()):
+                due[pod.namespace].append(pod)
             await pause.if_due()
+        return due
+
+    def _begin(self, group: asyncio.TaskGroup, due: list[Pod], room: int) -> int:
+        """Begins evictions in a namespace, those first that have not failed yet. Returns how many."""
+        new = [pod for pod in due if pod.uid not in self._tasks]
+        room = min(room, max(0, IN_A_NAMESPACE - (len(due) - len(new))))
+        chosen = sorted(new, key=lambda each: each.uid in self._failed)[:room]
+        for pod in chosen:
+            self._tasks.begin(group, pod.uid, self._evict_if_still_due(pod.uid, pod.namespace))
+        return len(chosen)
 
     async def _evict_if_still_due(self, uid: str, namespace: str) -> None:
         if not await self._seats.take_for(namespace):
@@ -70,11 +94,11 @@ class Outlived:
 
     def _must_go(self, pod: Pod) -> bool:
         cluster = self._store.cluster
-        if not pod.started or not pod.assigned or pod.terminating or pod.owner in SYSTEM_OWNERS:
+        if not pod.started:
             return False
         at = cluster.run_times.is_over_at(pod)
         over = at is not None and at + self._settings.grace < self._store.clock() + cluster.epoch
-        return over and cluster.is_governed(pod)
+        return over and cluster.is_governed(pod) and not exempt_from_eviction(cluster.ledger, pod)
 
     async def _evict(self, pod: Pod) -> None:
         why = "it has run for longer than its run time"

@@ -4,11 +4,12 @@ import asyncio
 
 import pytest
 
+from app.actuators.protocol import Blocked
 from app.actuators.recording import RecordingActuator
-from app.controllers.keyed_backoff import FIRST
-from app.controllers.outlived import AT_A_LOOK, Outlived
+from app.controllers.outlived import AGAIN, AT_A_LOOK, IN_A_NAMESPACE, INTERVAL, Outlived
 from app.settings import RunTimeSettings
 from app.store.budgets import BUDGETS
+from app.store.heeded import PREEMPTIBLE
 from tests.unit.app.given import Clock, made, namespace, node, pod, queue, quota, store_with
 
 EPOCH = 1_767_225_600.0
@@ -38,7 +39,7 @@ def gone(seconds, *items, looks=1, bounds=None, **settings):
         for _ in range(looks):
             async with asyncio.TaskGroup() as group:
                 await controller.look(group)
-            clock.now += 2 * FIRST
+            clock.now += 2 * AGAIN[0]
 
     asyncio.run(look())
     return before - {each.name for each in store.cluster.pods.values()}
@@ -107,7 +108,83 @@ def test_a_budget_holds_and_it_is_tried_again():
     assert gone(9999, timed(running(), run_time="1h"), timed(running("q"), run_time="1h"), budget) in ({"p"}, {"q"})
 
 
+def outlived(number, namespace="a"):
+    return [timed(running(f"p{each}", namespace), run_time="1h") for each in range(number)]
+
+
 def test_a_look_begins_some_evictions_and_the_next_the_others():
-    pods = [timed(running(f"p{number}"), run_time="1h") for number in range(AT_A_LOOK + 5)]
-    assert len(gone(9999, *pods)) == AT_A_LOOK
-    assert len(gone(9999, *pods, looks=2)) == AT_A_LOOK + 5
+    assert len(gone(9999, *outlived(IN_A_NAMESPACE + 5))) == IN_A_NAMESPACE
+    assert len(gone(9999, *outlived(IN_A_NAMESPACE + 5), looks=2)) == IN_A_NAMESPACE + 5
+
+
+def test_a_pod_that_may_not_be_evicted_stays_while_it_is_within_min():
+    item = timed(running(metadata={"annotations": {PREEMPTIBLE: "false"}}), run_time="1h")
+    assert gone(9999, item, bounds=[quota(min={"cpu": 9}, max={"cpu": 9})]) == set()
+    assert gone(9999, item, bounds=[quota(min={"cpu": 0}, max={"cpu": 9})]) == {"p"}
+
+
+class Barred(RecordingActuator):
+    """Budgets bar all evictions outside ``free``, or they hang. ``asked``: of which pods evictions were asked."""
+
+    def __init__(self, store, *, hang):
+        super().__init__(store)
+        self.hang, self.asked, self.under_way = hang, [], 0
+
+    async def evict(self, name, grace=None):
+        self.asked.append(f"{name.namespace}/{name.name}")
+        if name.namespace != "free" and self.hang:
+            await asyncio.Event().wait()
+        if name.namespace != "free":
+            raise Blocked("a budget")
+        await super().evict(name, grace)
+
+
+def barred(number, namespaces=("a",), looks=1, *, hang=False):
+    """Looks at so many barred pods in each namespace, and one that may go."""
+    names, clock = [*namespaces, "free"], Clock(0.0)
+    pods = [each for name in namespaces for each in outlived(number, name)]
+    bounds = [quota(name, max={"cpu": 9}) for name in names]
+    store = store_with(node(), *bounds, *pods, *outlived(1, "free"), clock=clock)
+    store.cluster.epoch, clock.now = EPOCH, 9999.0
+    actuator = Barred(store, hang=hang)
+    controller = Outlived(store, actuator, RunTimeSettings(evict=True))
+
+    async def look():
+        async with asyncio.TaskGroup() as group:
+            for _ in range(looks):
+                await controller.look(group)
+                for _ in range(20):
+                    await asyncio.sleep(0)
+                clock.now += INTERVAL
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            actuator.under_way = len(others)
+            for task in others:
+                task.cancel()
+
+    asyncio.run(look())
+    return actuator
+
+
+@pytest.mark.parametrize("number", [AT_A_LOOK + 50, 10 * AT_A_LOOK])
+def test_pods_that_budgets_protect_do_not_delay_other_namespaces(number):
+    assert "free/p0" in barred(number).asked
+
+
+def test_namespaces_take_turns():
+    names = [f"a{number}" for number in range(2 * AT_A_LOOK // IN_A_NAMESPACE)]
+    assert "free/p0" not in barred(IN_A_NAMESPACE, names).asked
+    assert "free/p0" in barred(IN_A_NAMESPACE, names, looks=3).asked
+
+
+def test_those_that_have_not_failed_come_first():
+    number = 3 * IN_A_NAMESPACE
+    assert len({*barred(number, looks=3).asked}) == number + 1
+
+
+def test_evictions_that_hang_count_against_their_namespace_at_each_look():
+    assert barred(3 * IN_A_NAMESPACE, looks=3, hang=True).under_way == IN_A_NAMESPACE + 1  # and the free one
+
+
+def test_a_blocked_eviction_is_not_tried_again_at_the_next_look():
+    assert barred(1, looks=2).asked.count("a/p0") == 1
+    assert barred(1, looks=4).asked.count("a/p0") == 2
