@@ -239,11 +239,8 @@ class ReservedNodes:
         index = self._index()
         if gone_at is None or gone_at > index.latest:
             return frozenset()
-        return {
-            node
-            for node in kept
-            if gone_at <= index.by_node[node].promised and not self._could_start_now(index, index.by_node[node])
-        }
+        in_time = {node for node in kept if gone_at <= index.by_node[node].promised}
+        return in_time - self._starting_now(index) if in_time else in_time
 
     def gone_at(self, pod: Pod) -> float | None:
         """Returns when a pod that starts now is surely gone, with the margin, in seconds since the epoch; or None.
@@ -258,21 +255,19 @@ class ReservedNodes:
             return None
         return end + pod.grace + cluster.rules.backfill_margin
 
-    def _could_start_now(self, index: _Index, on: OnNode) -> bool:
-        """Whether one of the jobs of a node has room on all of its nodes: then it starts, and nobody comes before."""
-        jobs = {(each.pod.namespace, each.job) for each in on.members}
-        return any(all(self._has_room(index, node) for node in index.nodes_of[job]) for job in jobs)
-
-    def _has_room(self, index: _Index, node: str) -> bool:
-        site = self._cluster.table.site(node)
-        if site is None or site.node is None:
-            return False
-        allocatable, used = site.node.allocatable, site.used
-        return all(
-            allocatable.get(resource, 0) - used.get(resource, 0) >= amount
-            for resource, amount in index.by_node[node].need.items()
-            if amount
-        )
+    def _starting_now(self, index: _Index) -> set[str]:
+        """Returns the nodes of jobs that have room on all of their nodes: they start, and nobody comes before."""
+        table, there = self._cluster.table, self._rows(index)
+        lacks = np.zeros(len(there.names), np.bool_)
+        for resource, need in there.need.items():
+            column = table.columns.get(resource)
+            if column is None:
+                lacks |= need > 0
+            else:
+                left = table.allocatable[:, column].take(there.rows) - table.used[:, column].take(there.rows)
+                lacks |= (need > 0) & (left < need)
+        full = {*compress(there.names, lacks.tolist()), *there.unknown}
+        return set[str]().union(*(nodes for nodes in index.nodes_of.values() if nodes.isdisjoint(full)))
 
 
 def is_behind(each: Reservation, other: Reservation) -> bool:

@@ -145,6 +145,21 @@ def test_a_gang_waits_for_the_last_of_its_nodes_and_the_others_are_used_meanwhil
     assert refused(cluster, short("too long", 3, 9)) == "node-reserved"
 
 
+def test_who_may_start_takes_few_steps_for_each_node_of_a_gang():
+    def lines(nodes):
+        names = [f"n{number}" for number in range(nodes)]
+        members = gang(*(f"w{number}" for number in range(nodes)))
+        cluster = world(*map(sized, names), running("r1", 3, 60, "n0"), *members)
+
+        def ask(pod):
+            assert not cluster.filter(pod, 0, lambda: names).failed
+
+        return lines_of(ask, short("s", 1, 30))
+
+    few, many = lines(20), lines(80)
+    assert many < 4 * few
+
+
 def test_a_run_time_that_a_job_enforces_counts_as_it_is_now():
     pod = replace(R1, deadline=0, job=JobMember("j", "j"))
     cluster = seen(sized(size=SIZE), R2, waiting(cpu=8))
