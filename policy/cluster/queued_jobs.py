@@ -510,7 +510,6 @@ class QueuedJobs:
         """Ends a start, or a growth. An elastic Job may wait for more pods at once."""
         self._end(uid_of_stand_in(job.uid))
         self._settled[job.key] = job.uid
-        self._jobs[job.key] = job = replace(job, awaits_pods=False)
         self._wait_or_rest(job, now)
 
     def _is_seen_started(self, job: QueuedJob) -> bool:

@@ -13,7 +13,7 @@ from policy.objects.pod import JobMember, Pod
 from policy.objects.queued_job import QueuedJob
 from policy.queueing.positions import position_text
 from policy.queueing.ungating import UngatingRound
-from tests.unit.cluster.test_queued_jobs import job, queued, used
+from tests.unit.cluster.test_queued_jobs import PATIENCE, job, queued, used
 from tests.unit.given_nodes import node
 from tests.unit.given_queues import divided
 
@@ -287,6 +287,15 @@ def test_a_job_of_many_pods_costs_few_questions(monkeypatch):
     monkeypatch.setattr(Cluster, "check", lambda *args: asked.append(args) or check(*args))
     assert let_go(cluster) == {"train": 777_777}
     assert len(asked) < 30
+
+
+@pytest.mark.parametrize("most", [9, 0], ids=["room was kept for a while", "its quota refused it"])
+def test_a_job_that_awaits_its_pods_is_known_alike_whether_room_was_kept_or_not(most):
+    cluster = queued(most=most)
+    unnoticed = replace(running(elastic(1, 3), 3), marked=True, awaits_pods=True)
+    cluster.queued_jobs.upsert(unnoticed, now=0)
+    cluster.tick(PATIENCE)
+    assert (list(cluster.queued_jobs), used(cluster)) == ([unnoticed], 0)
 
 
 def test_a_part_that_was_started_unnoticed_has_its_room_kept_and_no_more():
