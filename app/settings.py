@@ -608,6 +608,7 @@ class Settings(BaseSettings):
             evict_for_reserved=self.reserve.evict,
             whole_nodes=self.reserve.whole_nodes,
             backfill_margin=self.reserve.backfill_margin,
+            promise_ahead=min(Rules().promise_ahead, self.reserve.max_duration or inf),
             spare_jobs=self.reclaim.fail_jobs == "never",
             exempt_namespaces=frozenset(filter(None, self.exempt.namespaces.split(","))),
             device_classes=self.devices.selectors,

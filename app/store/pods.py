@@ -73,7 +73,7 @@ def pod_of(obj: PodObject) -> Pod:
         finished_at=_finished_at(status) if status.phase == "Succeeded" else 0.0,
         gate=gate_of(spec) if spec.scheduling_gates else -1,
         job=_job_of(meta) if meta.owner_references else None,
-        grace=GRACE if (grace := spec.termination_grace_period_seconds) is None else grace,
+        grace=GRACE if (grace := spec.termination_grace_period_seconds) is None else min(grace, LONGEST),
         counts_in=_counts_in(status.conditions) if spec.node_name and status.conditions else None,
         needs=needs_of(spec, status, request, constraints) if spec.resource_claims or names_class(request) else None,
         deadline=min(spec.active_deadline_seconds or 0, LONGEST),

@@ -29,8 +29,8 @@ class Rules:
     ``evict_for_reserved``: borrowers on a node are evicted for the job that it is reserved for. ``whole_nodes``: nobody
     else starts on a reserved node, whatever room it has beside what the job needs. ``backfill_margin``: how many
     seconds, its grace period not included, a pod has to end before the promised start of a node's job to start there
-    all the same. ``spare_jobs``: a pod
-    whose eviction would fail a Job is never evicted, not even last. ``exempt_namespaces``: no rule applies to
+    all the same. ``promise_ahead``: how many seconds ahead a start is promised at most. ``spare_jobs``: a pod whose
+    eviction would fail a Job is never evicted, not even last. ``exempt_namespaces``: no rule applies to
     system-critical pods there (see policy.quota.exempt). ``device_classes``: which devices are of the classes whose own
     selectors are not judged.
     """
@@ -42,6 +42,7 @@ class Rules:
     evict_for_reserved: bool = False
     whole_nodes: bool = False
     backfill_margin: float = 30.0
+    promise_ahead: float = 86_400.0
     spare_jobs: bool = False
     exempt_namespaces: frozenset[str] = exempt.NAMESPACES
     device_classes: Mapping[str, tuple[Comparison, ...]] = field(default_factory=dict)

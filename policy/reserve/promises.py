@@ -93,14 +93,17 @@ def noted(reservation: Reservation, decision: PromiseDecision, now: float) -> Re
 
 
 def _promise_steps(cluster: Cluster, own: list[Reservation], now: float) -> Steps[Promise | None]:
-    """Returns the promise that can be given to a job with these reservations; None if some end is not enforced."""
+    """Returns the promise that can be given to a job with these reservations.
+
+    None if some end is not enforced, or too far ahead: then all others are kept from these nodes.
+    """
     at, nodes = now, list[_OnNode]()
     for reservation in own:
         yield
         node = _on_node(cluster, own, reservation, now, cluster.rules.backfill_margin)
         node.coming = yield from _coming_steps(cluster, reservation.node, now)
         has_room = yield from _has_room_at_steps(cluster, node)
-        if has_room == inf:
+        if has_room > now + cluster.rules.promise_ahead:
             return None
         at = max(at, has_room)
         nodes.append(node)

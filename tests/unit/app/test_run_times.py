@@ -12,6 +12,7 @@ from app.store.jobs import JOBS, batch_job_of
 from app.store.pod_groups import GROUPS, POD_GROUPS, group_of
 from app.store.pods import PODS, pod_of
 from app.store.queues import QUEUES, queue_of
+from policy.objects.run_time import LONGEST
 from tests.unit.app.given import made, pod, store_with
 from tests.unit.app.test_refusals import events_of
 
@@ -38,6 +39,11 @@ def test_every_kind_that_may_say_a_run_time_is_read(text, seconds):
 def test_the_deadline_of_a_pod_is_read():
     assert pod_of(decode(PODS, pod("p", activeDeadlineSeconds=60))).deadline == 60
     assert pod_of(decode(PODS, pod("p"))).deadline == 0
+
+
+def test_a_grace_period_counts_as_no_longer_than_the_longest_time():
+    assert pod_of(decode(PODS, pod("p", terminationGracePeriodSeconds=45))).grace == 45
+    assert pod_of(decode(PODS, pod("p", terminationGracePeriodSeconds=10**18))).grace == LONGEST
 
 
 told_by = partial(events_of, RunTimes)

@@ -211,6 +211,11 @@ def test_in_which_namespaces_critical_pods_are_exempt(arguments, namespaces):
     assert settings.rules.exempt_namespaces == namespaces
 
 
+@pytest.mark.parametrize(("longest", "ahead"), [([], 86_400), (["60"], 60), (["1000000"], 86_400)])
+def test_a_start_is_promised_no_further_ahead_than_nodes_stay_reserved(longest, ahead):
+    assert load([f"--reserve.max-duration={value}" for value in longest]).rules.promise_ahead == ahead
+
+
 def test_nothing_need_be_set():
     settings = load([])
     assert settings.address == ("127.0.0.1", 8080)

@@ -95,6 +95,13 @@ def test_a_pod_that_need_not_end_needs_no_end():
     assert promised(cluster) == 30
 
 
+@pytest.mark.parametrize("last", [running("r1", 4, 24 * 60 + 1), replace(R1, grace=10**18)])
+def test_nothing_is_promised_more_than_a_day_ahead(last):
+    cluster = world(sized(size=SIZE), last, R2, waiting(cpu=8))
+    assert promised(cluster) is None
+    assert refused(cluster, short(minutes=1)) == "node-reserved"
+
+
 def test_the_grace_period_comes_on_top():
     assert promised(world(sized(size=SIZE), replace(R1, grace=45), R2, waiting(cpu=8))) == 60.75
 
