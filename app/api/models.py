@@ -256,7 +256,7 @@ class EvictedModel(Model):
     """An eviction: when (RFC 3339), from which node, for which pod (empty: for none), and why.
 
     ``numbers`` has by resource what the pod requested, and the figures of its quota and queue just before. ``reason``
-    is reclaim, job-taken-back, broken-gang, run-time-exceeded or quota-manager.
+    is reclaim, job-taken-back, broken-gang, run-time-exceeded, promised-start or quota-manager.
     """
 
     at: str

@@ -4,13 +4,15 @@ The promise stands in the status of the Reservations, so that the next leader ke
 are evicted in time. ``policy.reserve.promises`` decides.
 """
 
-from collections.abc import Callable, Collection, Iterable
+import asyncio
+from collections.abc import Callable, Collection
 
 import structlog
 
 from app.actuators.events import Event, about_pod
 from app.actuators.protocol import ActionFailed, Actuator, Blocked
-from app.observability import metrics
+from app.controllers.keyed_backoff import KeyedBackoff
+from app.observability import evictions, metrics
 from app.pause import at_leisure
 from app.store.store import Store
 from app.times import rfc3339
@@ -28,6 +30,12 @@ Key = tuple[str, str]
 
 REASON, LABEL = "PromisedStart", "promised-start"
 """Why a pod is evicted: in its Event, and in the metric of evictions."""
+AT_ONCE = 20
+"""Writes of promises under way at a time."""
+FRESH = 2.0
+"""Seconds for which pods are evicted after a decision; then the next look decides anew who is late."""
+AGAIN = (2.0, 10.0)
+"""Seconds until a pod is tried again whose eviction was blocked or failed: at first, and at most (doubling)."""
 
 
 class Promises:
@@ -38,6 +46,7 @@ class Promises:
         self._actuator = actuator
         self._epoch = epoch
         self._promised: dict[Key, float] = {}
+        self._failed: KeyedBackoff[str] = KeyedBackoff(*AGAIN)
 
     async def look(self, job: Job, *, started: bool) -> None:
         """Gives a job its promise, keeps it, or moves it."""
@@ -51,7 +60,8 @@ class Promises:
                 metrics.PROMISES.labels("lost").inc()
             return
         before = self._promised.get(key) or max(each.promised_start for each in own)
-        decision = await at_leisure(promises.decide_steps(cluster, own, before, self._epoch()))
+        now = self._epoch()
+        decision = await at_leisure(promises.decide_steps(cluster, own, before, now))
         if self._store.unready() or not await self._note(own, decision):
             return
         after = self._promised[key] = decision.promise.at
@@ -61,7 +71,9 @@ class Promises:
             self._tell(job, "PromiseMoved", f"{then}: {decision.moved}", warning=True)
         elif after and not before:
             self._tell(job, "StartPromised", f"its reserved nodes have room by {rfc3339(after)} at the latest")
-        await self._evict(decision.late, after)
+        for pod in decision.late:
+            if self._epoch() - now <= FRESH:
+                await self._evict_if_still_late(key, pod, after)
 
     def keep_only(self, jobs: Collection[Key]) -> None:
         """Forgets the promises to all other jobs: they are gone, or no node is reserved for them any more."""
@@ -72,42 +84,60 @@ class Promises:
 
     async def _note(self, own: list[Reservation], decision: PromiseDecision) -> bool:
         """Records a promise on all reservations of a job; it counts once it is recorded. Returns whether it is."""
-        for each in own:
-            noted = promises.noted(each, decision, self._epoch())
-            if noted == each:
-                continue
-            try:
-                await self._actuator.note_progress(noted)
-            except ActionFailed as failure:
-                log.warning("promise not recorded", job=each.job, error=str(failure))
-                return False
-            if self._store.cluster.reservations.reserved.get(each.name) is each:
-                self._store.cluster.upsert_reservation(noted)
-        return True
+        cluster, now, limit = self._store.cluster, self._epoch(), asyncio.Semaphore(AT_ONCE)
 
-    async def _evict(self, late: Iterable[Pod], promised: float) -> None:
+        async def record(before: Reservation, after: Reservation) -> str:
+            async with limit:
+                try:
+                    await self._actuator.note_progress(after)
+                except ActionFailed as failure:
+                    return str(failure)
+            if cluster.reservations.reserved.get(before.name) is before:
+                cluster.upsert_reservation(after)
+            return ""
+
+        pairs = [(each, promises.noted(each, decision, now)) for each in own]
+        failures = await asyncio.gather(*(record(before, after) for before, after in pairs if before != after))
+        if failed := [text for text in failures if text]:
+            log.warning("promise not recorded", job=own[0].job, error=failed[0])
+        return not failed
+
+    async def _evict_if_still_late(self, key: Key, pod: Pod, promised: float) -> None:
         """Evicts who would be late for a promise, at the last moment at which it still ends in time."""
-        cluster = self._store.cluster
-        for pod in late:
-            asked = pod.terminating or cluster.leaving.has_been_asked(pod.uid)
-            if asked or self._epoch() < promises.goes_at(pod, promised):
-                continue
-            cluster.leaving.ask_to_go(pod.uid)
-            try:
-                await self._actuator.evict(name_of(pod))
-            except ActionFailed as failure:
-                cluster.leaving.may_stay(pod.uid)
-                metrics.EVICTIONS.labels(LABEL, "blocked" if isinstance(failure, Blocked) else "failed").inc()
-                log.warning("not evicted", pod=f"{pod.namespace}/{pod.name}", error=str(failure))
-                continue
-            metrics.EVICTIONS.labels(LABEL, "evicted").inc()
-            self._actuator.report(Event(about_pod(pod), REASON, self._why(pod, promised)))
+        cluster, now = self._store.cluster, self._epoch()
+        asked = pod.terminating or cluster.leaving.has_been_asked(pod.uid)
+        if asked or now < promises.goes_at(pod, promised) or self._failed.holds(pod.uid, now):
+            return
+        reserved, is_reserved = cluster.reservations.reserved, cluster.reservations.is_reserved
+        own = [each for each in reserved.of_job(*key) if each.node == pod.node and is_reserved(each)]
+        decision = await at_leisure(promises.decide_steps(cluster, own, promised, now))
+        late = next((each for each in decision.late if each.uid == pod.uid), None)
+        if self._store.unready() or late is None or late.terminating or cluster.leaving.has_been_asked(late.uid):
+            return
+        await self._evict(late, own[0], promised)
 
-    def _why(self, pod: Pod, promised: float) -> str:
-        return (
-            f"evicted from node {pod.node}, where a job is promised its start by {rfc3339(promised)}: "
-            "this pod was there because it would have ended before"
-        )
+    async def _evict(self, pod: Pod, reservation: Reservation, promised: float) -> None:
+        cluster, whom = self._store.cluster, f"{reservation.pod.namespace}/{reservation.pod.name}"
+        job = f"promised its start by {rfc3339(promised)}"
+        because = "this pod was there because it would have ended before"
+        gone = evictions.going(cluster, pod, LABEL, f"a job is {job} on this node, and {because}", whom)
+        cluster.leaving.ask_to_go(pod.uid)
+        try:
+            await self._actuator.evict(name_of(pod))
+        except BaseException as failure:
+            cluster.leaving.may_stay(pod.uid)
+            if not isinstance(failure, ActionFailed):
+                raise
+            self._failed.put(pod.uid, self._epoch())
+            outcome = "blocked" if isinstance(failure, Blocked) else "failed"
+            log.warning("not evicted", pod=pod.title, outcome=outcome, error=str(failure))
+        else:
+            self._failed.clear(pod.uid)
+            outcome = "evicted"
+            self._store.evictions.note(gone)
+            message = f"evicted from node {pod.node}, where a job is {job}: {because}"
+            self._actuator.report(Event(about_pod(pod), REASON, message))
+        metrics.EVICTIONS.labels(LABEL, outcome).inc()
 
     def _end(self, key: Key) -> None:
         """Counts how good the promise of a job was that has started."""

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from app.actuators.protocol import ActionFailed, AlreadyThere
+from app.actuators.protocol import ActionFailed, AlreadyThere, Blocked
 from app.actuators.recording import RecordingActuator
+from app.controllers import promises
 from app.controllers.reserve import AGAIN, GRACE, Reserve
 from policy.objects.reservation import STARVING, PodName, Reservation
 from policy.reserve import node_reservation, starving
@@ -27,7 +28,10 @@ class ApiServer(RecordingActuator):
         super().__init__(store)
         self.failing: set[str] = set()
         self.there: set[str] = set()
-        self.failing_notes = False
+        self.failing_notes = self.blocked = False
+        self.at_an_eviction = lambda: None
+        self.asked = []
+        self.notes_under_way = self.most_notes = 0
         self.events = []
 
     async def reserve(self, reservation):
@@ -40,7 +44,18 @@ class ApiServer(RecordingActuator):
     async def note_progress(self, reservation):
         if self.failing_notes:
             raise ActionFailed("the API server answered 500")
+        self.notes_under_way += 1
+        self.most_notes = max(self.most_notes, self.notes_under_way)
+        await asyncio.sleep(0)
+        self.notes_under_way -= 1
         await super().note_progress(reservation)
+
+    async def evict(self, name, grace=None):
+        self.asked.append(name.name)
+        self.at_an_eviction()
+        if self.blocked:
+            raise Blocked("a budget")
+        await super().evict(name, grace)
 
     async def unreserve(self, name):
         if name in self.failing:
@@ -470,6 +485,64 @@ def test_who_would_be_late_is_evicted_once_and_in_time():
     assert "a/late" not in world.store.cluster.pods
     assert world.told.count(("late", "PromisedStart")) == 1
     assert starts_by(world) == {"big": 1110}
+
+
+def late_for_it(*names):
+    """A job that is promised its start in 14 seconds, and pods of a core that would be late for it."""
+    world = World(waiting(), running("r1", cpu="1", seconds=1000), running("r2", node_name="n2", seconds=9000))
+    world.passes(101)
+    for name in names:
+        see(world.store, running(name, cpu="1", seconds=3000, start="2027-01-15T08:05:00Z"))
+    world.passes(1110 - 10 - 5 - 101 - 1)
+    return world
+
+
+def test_an_eviction_for_a_promise_is_remembered():
+    world = late_for_it("late")
+    world.passes(1)
+    [shown] = client_of(world.store).get("/api/v1/evictions").json()["items"]
+    assert (shown["pod"], shown["node"], shown["for"], shown["reason"]) == ("a/late", "n1", "a/big", "promised-start")
+    assert "promised its start by 2027-01-15T08:18:30Z" in shown["message"]
+
+
+def test_a_blocked_eviction_for_a_promise_is_tried_again_after_a_pause():
+    world = late_for_it("late")
+    world.api.blocked = True
+    for _ in range(20):
+        world.passes(0.5)
+    assert len(world.api.asked) == 3  # after 2 seconds, and after 4 more
+    assert not world.store.cluster.leaving.has_been_asked("a/late")
+    world.api.blocked = False
+    world.passes(promises.AGAIN[1])
+    assert "a/late" not in world.store.cluster.pods
+
+
+@pytest.mark.parametrize("change", ["gone", "shorter", "unready", "old"])
+def test_who_is_not_late_any_more_is_not_evicted(change, monkeypatch):
+    world = late_for_it("late1", "late2")
+
+    def changes():
+        [other] = {"late1", "late2"} - set(world.api.asked)
+        if change == "gone":
+            world.store.cluster.delete_pod(f"a/{other}")
+        elif change == "shorter":
+            see(world.store, running(other, cpu="1", seconds=800, start="2027-01-15T08:05:00Z"))
+        elif change == "unready":
+            monkeypatch.setattr(world.store, "unready", lambda: ["not synced"])
+        else:
+            world.clock.now += promises.FRESH + 1
+
+    world.api.at_an_eviction = changes
+    world.passes(1)
+    assert len(world.api.asked) == 1
+
+
+def test_a_promise_is_recorded_on_several_reservations_at_a_time():
+    pods = [running("r1", seconds=1000), running("r2", node_name="n2", seconds=2000)]
+    world = World(*gang("w1", "w2"), *pods)
+    world.passes(101)
+    assert starts_by(world) == {"w1": 2110, "w2": 2110}
+    assert world.api.most_notes == 2
 
 
 def test_a_promise_that_is_moved_says_why():
