@@ -54,6 +54,7 @@ GIVE_UP_TWICE = 2
 class Progress:
     """Progress of a reservation, on the store's clock. The reservation itself stores what the next leader must know.
 
+    ``valid_as_of`` is the generation of plans in which it was last found to be valid, while a notice runs.
     ``failing_jobs`` are the Jobs that failed by its evictions, ``noticed`` the victims that were told beforehand.
     ``announcement``: the Event on its victims, not written yet. ``kind``: the kind of pods that a failure counts for;
     None if the pod was gone when this replica started with it.
@@ -66,6 +67,7 @@ class Progress:
     next_attempt: float = 0.0
     nominated: bool = False
     noted: bool = False
+    valid_as_of: int | None = None
     failing_jobs: set[str] = field(default_factory=set)
     noticed: set[str] = field(default_factory=set)
     announcement: Event | None = None
@@ -269,7 +271,7 @@ class Reclaim:
         progress, staying = self._progress_of(reservation), reclaim.staying(cluster, reservation)
         there = [cluster.pods[victim.uid] for victim in reservation.victims if victim.uid in cluster.pods]
         if staying and now >= progress.next_attempt:
-            if not await at_leisure(reclaim.still_planned_steps(cluster, reservation, staying)):
+            if not await self._is_still_planned(reservation, progress, staying):
                 await self._end(reservation, "not-needed")
                 return
             if self._store.unready() or reservation.name not in cluster.reservations.plans:
@@ -281,6 +283,16 @@ class Reclaim:
             return  # their deadline is known
         elif now - progress.started_at > self._settings.bind_timeout * LINGERING + self._settings.notice:
             await self._give_up(reservation, "lingering")
+
+    async def _is_still_planned(self, reservation: Reservation, progress: Progress, staying: list[Pod]) -> bool:
+        """Whether a plan still holds. It is checked before each eviction; while its notice runs, only after changes."""
+        cluster = self._store.cluster
+        notice_runs = self._settings.notice > 0 and self._epoch() < self._evict_at(reservation)
+        if notice_runs and progress.valid_as_of == cluster.generations.plans:
+            return True
+        holds = await at_leisure(reclaim.still_planned_steps(cluster, reservation, staying))
+        progress.valid_as_of = cluster.generations.plans if holds else None
+        return holds
 
     async def _finish(self, reservation: Reservation, pod: Pod | None) -> None:
         """Ends a reservation for a pod that no longer waits; None for a pod that is gone."""

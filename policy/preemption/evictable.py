@@ -92,8 +92,10 @@ class Evictable:
         A gang that cannot do without the pod may go along if all of it is within reach, and, in the preemptor's own
         namespace, if each member is less important.
         """
-        taken = self._taken
-        if pod.uid in taken.leaving or pod.uid in taken.victims or exempt_from_eviction(self._ledger, pod):
+        taken, only = self._taken, self._preemptor.only
+        is_left_out = only is not None and pod.uid not in only
+        is_gone = pod.uid in taken.leaving or pod.uid in taken.victims
+        if is_left_out or is_gone or exempt_from_eviction(self._ledger, pod):
             return False
         of_own = pod.namespace == self._preemptor.pod.namespace
         if self._is_spared(pod) or (not of_own and self._has_to_run_on(pod)):

@@ -171,14 +171,19 @@ class EvictionTrial:
 
 @contextmanager
 def eviction_trial(
-    cluster: Cluster, pod: Pod, beside: Sequence[Pod] = (), given: Entitlement | None = None, as_of: float = 0.0
+    cluster: Cluster,
+    pod: Pod,
+    beside: Sequence[Pod] = (),
+    given: Entitlement | None = None,
+    as_of: float = 0.0,
+    only: frozenset[str] | None = None,
 ) -> Iterator[EvictionTrial]:
     """A trial that is open; afterwards the cluster is as it was.
 
     ``beside`` are waiting pods that can start only together with this one. ``given`` is what the pod may take back, and
-    from whom, where the rules are not to be asked. ``as_of``: see Preemptor.
+    from whom, where the rules are not to be asked. ``as_of``, ``only``: see Preemptor.
     """
-    preemptor = Preemptor(pod, cluster.is_governed(pod), cluster.is_exempt(pod), beside, as_of)
+    preemptor = Preemptor(pod, cluster.is_governed(pod), cluster.is_exempt(pod), beside, as_of, only)
     trial = EvictionTrial(cluster, preemptor, given)
     try:
         trial.open()

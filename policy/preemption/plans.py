@@ -13,6 +13,7 @@ class Preemptor:
 
     ``governed``: a quota or queue bounds it. ``exempt``: no rule applies to it. ``beside`` are waiting pods that can
     start only together with it. ``as_of``: a time since the epoch, if it is to come, at which pods may be evicted.
+    ``only``: UIDs of the only pods that may be evicted, if not all are to be considered.
     """
 
     pod: Pod
@@ -20,6 +21,7 @@ class Preemptor:
     exempt: bool
     beside: Sequence[Pod] = ()
     as_of: float = 0.0
+    only: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

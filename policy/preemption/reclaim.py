@@ -20,18 +20,34 @@ from policy.stepwise import Steps, within_steps
 
 
 def still_planned_steps(cluster: Cluster, reservation: Reservation, staying: Iterable[Pod]) -> Steps[bool]:
-    """Whether a new plan would take the same pods from the same node: those of the victims that have not gone.
+    """Whether a plan still holds: the victims that have not gone may all still be evicted for it, and have to.
 
+    Others may be cheaper by now: that alone ends no plan, as owners of pods could else put off their eviction for ever.
+    If the rules do not allow it any more, or a budget is in the way, a new plan has to take the same pods.
     Iterate to the end. It may pause, and the cluster may change then; in pauses the reservation exists.
     """
-    work = victims.search_steps(cluster, cluster.pods[reservation.pod.uid])
-    plan = yield from within_steps(partial(cluster.reservations.without, reservation.name), work)
-    if isinstance(plan, NoPlan) or plan.node != reservation.node:
+    without, staying = partial(cluster.reservations.without, reservation.name), list(staying)
+    only = frozenset(victim.uid for victim in staying)
+    pod, node = cluster.pods[reservation.pod.uid], reservation.node
+    kept = yield from within_steps(without, victims.plan_with_steps(cluster, pod, node, only))
+    if kept is not None and not kept.violations and _uids_of(kept.victims) == _uids_there(cluster, staying):
+        return True
+    again = cluster.pods.get(reservation.pod.uid)
+    if again is None:
         return False
-    there = {
-        victim.uid for victim in staying if victim.uid in cluster.pods and not cluster.pods[victim.uid].terminating
-    }
-    return there <= {victim.uid for victim in plan.victims}
+    plan = yield from within_steps(without, victims.search_steps(cluster, again))
+    if isinstance(plan, NoPlan) or plan.node != node:
+        return False
+    return _uids_there(cluster, staying) <= _uids_of(plan.victims)
+
+
+def _uids_there(cluster: Cluster, pods: Iterable[Pod]) -> set[str]:
+    """The UIDs of those of some pods that are still there, and do not end yet."""
+    return {pod.uid for pod in pods if pod.uid in cluster.pods and not cluster.pods[pod.uid].terminating}
+
+
+def _uids_of(pods: Iterable[Pod]) -> set[str]:
+    return {pod.uid for pod in pods}
 
 
 def is_lost(cluster: Cluster, reservation: Reservation) -> bool:

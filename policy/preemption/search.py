@@ -199,11 +199,7 @@ class VictimSearch:
         if node is None and (known := self._in_turn.get((wanted, order))) is not None:
             return known
         trial, own = self.trial, self.trial.preemptor.pod.namespace
-        if node is None:
-            namespaces = trial.borrowers.namespaces
-            pods = self._pods_of(at_once(trial.find_borrowers_steps()) if namespaces is None else namespaces)
-        else:
-            pods = trial.cluster.table.pods_on(node).values()
+        pods = self._pods_of_borrowers() if node is None else trial.cluster.table.pods_on(node).values()
         others = [pod for pod in pods if pod.namespace != own and not wanted.isdisjoint(pod.request)]
         others = self._in_order(others, dict.fromkeys(wanted, 1), order)
         if node is None:
@@ -230,8 +226,17 @@ class VictimSearch:
             self._in_turn[exceeded, None] = peers
         return peers
 
+    def _pods_of_borrowers(self) -> Iterable[Pod]:
+        if self.trial.preemptor.only is not None:
+            return self._pods_of(())
+        known = self.trial.borrowers.namespaces
+        return self._pods_of(at_once(self.trial.find_borrowers_steps()) if known is None else known)
+
     def _pods_of(self, namespaces: Iterable[str]) -> Iterable[Pod]:
-        return (each.pod for each in self.trial.cluster.table.in_namespaces(namespaces))
+        only, table = self.trial.preemptor.only, self.trial.cluster.table
+        if only is not None:
+            return [placed.pod for uid in sorted(only) if (placed := table.placed(uid))]
+        return (each.pod for each in table.in_namespaces(namespaces))
 
     def _in_order(self, pods: Iterable[Pod], lacking: Mapping[str, int], order: Order) -> list[Pod]:
         """In which order borrowers are taken: those of near queues first, and of those last whom others have to follow.

@@ -102,11 +102,38 @@ def search_steps(cluster: Cluster, pod: Pod, beside: Sequence[Pod] = (), *, as_o
     return on_reserved or (yield from _search_anywhere_steps(cluster, pod, beside, as_of))
 
 
-def _plan_on(cluster: Cluster, pod: Pod, node: str, as_of: float) -> Plan | None:
+def plan_with_steps(cluster: Cluster, pod: Pod, node: str, only: frozenset[str]) -> Steps[Plan | None]:
+    """The best plan for a node that evicts nobody but some of these; None if there is none, or if none is needed.
+
+    The rules are those of ``plan``, but others than these are not looked at, so that it is quick. It may pause.
+    """
+    yield
+    yield from fit.prepare_steps(cluster.table, pod)
+    undecidable = fit.undecidable(cluster.table, pod)
+    if pod.may_preempt and not undecidable and cluster.reservations.node_to_empty_for(pod) == node:
+        on_reserved = _plan_on(cluster, pod, node, 0.0, only)
+        if on_reserved is not None:
+            return on_reserved
+    if _without_victims(cluster, pod) is not None:
+        return None
+    for own_first in (False, True):
+        with eviction_trial(cluster, pod, only=only) as trial:
+            search = VictimSearch(trial)
+            if own_first and not let_own_leave_first(search):
+                return None
+            if not trial.fits(node) and (roomy_node(cluster, pod) or node_where_room_is_coming(trial)):
+                return None  # nobody has to go for room
+            found = search.on(node, elsewhere=True)
+        if found is not None:
+            return found.plan
+    return None
+
+
+def _plan_on(cluster: Cluster, pod: Pod, node: str, as_of: float, only: frozenset[str] | None = None) -> Plan | None:
     """The best plan with victims on the node that is reserved for the pod, where any borrower may be evicted for it."""
     if fit.fits_on(cluster.table, pod, node, cluster.leaving.uids):
         return None
-    with eviction_trial(cluster, pod, given=as_if_guaranteed(pod, cluster.ledger), as_of=as_of) as trial:
+    with eviction_trial(cluster, pod, given=as_if_guaranteed(pod, cluster.ledger), as_of=as_of, only=only) as trial:
         found = VictimSearch(trial).alone_on(node)
     return found if found is not None and found.victims else None
 

@@ -1,5 +1,7 @@
 """With ``reclaim.notice`` victims are told before they are evicted. See docs/time.md."""
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
@@ -7,9 +9,10 @@ from app.actuators.protocol import ActionFailed
 from app.controllers.reclaim import Reclaim
 from app.extender.endpoints import Extender
 from policy.explain.next_steps import Times, next_steps
+from policy.preemption import reclaim
 from policy.reserve.starving import Terms
 from policy.stepwise import at_once
-from tests.unit.app.given import pod, see
+from tests.unit.app.given import pod, quota, see
 from tests.unit.app.test_reclaim import EPOCH, SETTINGS, ApiServer, World
 
 NOTICE = 100.0
@@ -95,6 +98,30 @@ def test_a_long_notice_is_no_plan_that_lingers(warned):
         warned.passes(3000)
     assert warned.held
     assert warned.api.evicted == []
+
+
+def test_a_victim_goes_in_time_though_others_become_cheaper_again_and_again(warned):
+    victim, _, _ = warned.noted
+    cluster = warned.store.cluster
+    for _ in range(5):
+        for other in [each for each in cluster.pods.values() if each.node and each.name != victim]:
+            cluster.upsert_pod(replace(other, checkpointed=EPOCH + warned.clock.now), warned.clock.now)
+        warned.passes(NOTICE / 5)
+    assert warned.api.evicted == [victim]
+    assert list(warned.api.notices) == [victim]
+
+
+def test_while_a_notice_runs_its_plan_is_checked_only_after_changes(warned, monkeypatch):
+    checks, check = [], reclaim.still_planned_steps
+    monkeypatch.setattr(reclaim, "still_planned_steps", lambda *known: checks.append(known) or check(*known))
+    warned.passes(3)
+    warned.passes(3)
+    assert len(checks) == 1
+    see(warned.store, quota("c", min={"cpu": 1}, max={"cpu": 9}))
+    warned.passes(3)
+    assert len(checks) == 2
+    warned.passes(NOTICE)
+    assert (len(checks), len(warned.api.evicted)) == (3, 1)
 
 
 def test_nothing_that_a_tenant_writes_on_a_victim_prolongs_it(warned):

@@ -17,7 +17,7 @@ from policy.stepwise import at_once
 from tests.unit.given import pod, quota
 from tests.unit.given_nodes import labelled, node, term
 from tests.unit.given_queues import queue
-from tests.unit.preemption.test_victims import me, run, world
+from tests.unit.preemption.test_victims import SYSTEM, me, run, world
 
 NO_ROOM = Unschedulable("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
 BORROWED = (
@@ -291,6 +291,59 @@ def test_a_plan_is_still_true_when_a_victim_has_left_while_it_was_checked(change
     assert at_once(work)
     cluster.upsert_quota(quota("b", least={"cpu": 4}))
     assert not at_once(reclaim.still_planned_steps(cluster, recorded, [second]))
+
+
+def begun(*objects, asked: int = 1):
+    """A plan that takes b3, the youngest, is recorded; after that a younger pod took the place of b0."""
+    cluster = world(*BORROWED, *objects, waiting("p", request={"cpu": asked}))
+    [(_, plan)] = preview(cluster, [cluster.pods["p"]])
+    assert "b3" in {victim.uid for victim in plan.victims}
+    recorded = reclaim.reservation_of(plan, since=0)
+    cluster.upsert_reservation(recorded)
+    cluster.delete_pod("b0")
+    cluster.upsert_pod(run("b9", created=9.0, started=9.0), now=1)
+    return cluster, recorded, plan.victims
+
+
+def test_a_plan_holds_though_somebody_else_would_be_cheaper_by_now():
+    cluster, recorded, victims = begun()
+    assert at_once(reclaim.still_planned_steps(cluster, recorded, victims))
+    cluster.delete_reservation(recorded.name)
+    [(_, other)] = preview(cluster, [cluster.pods["p"]])
+    assert [victim.uid for victim in other.victims] == ["b9"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda cluster: cluster.upsert_quota(quota("b", least={"cpu": 4})),
+        lambda cluster: cluster.upsert_quota(quota("a", least={"cpu": 0})),
+        lambda cluster: cluster.upsert_pod(replace(cluster.pods["b3"], priority=SYSTEM), now=1),
+        lambda cluster: [
+            cluster.upsert_pod(replace(cluster.pods["b3"], labels={"app": "web"}), now=1),
+            cluster.upsert_budget(Budget("b", "web", labelled(app="web"), allowed=0)),
+        ],
+        lambda cluster: [
+            cluster.protection.pass_time(50),
+            cluster.upsert_quota(replace(quota("b", least={"cpu": 2}), min_run_time=100)),
+        ],
+        lambda cluster: cluster.delete_pod("b1"),
+        lambda cluster: cluster.upsert_node(node("n0")),
+        lambda cluster: cluster.upsert_node(replace(cluster.table.node("n1"), unschedulable=True)),
+    ],
+    ids=["within min", "not entitled", "exempt", "in a budget", "protected", "room", "room elsewhere", "cordoned"],
+)
+def test_a_plan_holds_no_more_once_its_victim_may_not_go_or_need_not(change):
+    cluster, recorded, victims = begun()
+    change(cluster)
+    assert not at_once(reclaim.still_planned_steps(cluster, recorded, victims))
+
+
+def test_a_plan_holds_no_more_once_one_of_its_victims_need_not_go():
+    cluster, recorded, victims = begun(asked=2)
+    assert at_once(reclaim.still_planned_steps(cluster, recorded, victims))
+    cluster.delete_pod("b9")
+    assert not at_once(reclaim.still_planned_steps(cluster, recorded, victims))
 
 
 @pytest.mark.parametrize(
