@@ -245,15 +245,12 @@ class ReservedNodes:
     def gone_at(self, pod: Pod) -> float | None:
         """Returns when a pod that starts now is surely gone, with the margin, in seconds since the epoch; or None.
 
-        Only an enforced run time counts. A Job's deadline may be raised by its user: then the pod has to be evicted in
-        time, so it counts only if that is allowed.
+        Only an enforced run time counts that nobody can raise, or after which the pod may be evicted.
         """
         cluster = self._cluster
         now = cluster.protection.now
-        end = cluster.run_times.ends_at(pod, now, enforced=True) if now else None
-        if end is None or not (pod.deadline > 0 or pod.preemptible):
-            return None
-        return end + pod.grace + cluster.rules.backfill_margin
+        end = cluster.run_times.surely_ends_at(pod, now) if now else None
+        return None if end is None else end + pod.grace + cluster.rules.backfill_margin
 
     def _starting_now(self, index: _Index) -> set[str]:
         """Returns the nodes of jobs that have room on all of their nodes: they start, and nobody comes before."""

@@ -37,6 +37,16 @@ class RunTimes:
         start, times = pod.started or now, self._deadlines(pod) if enforced else self._all(pod)
         return min(((each.since or start) + each.seconds for each in times), default=None)
 
+    def surely_ends_at(self, pod: Pod, now: float) -> float | None:
+        """Returns when a pod surely ends, its grace period not included; None if it may run for ever.
+
+        Users may raise the deadline of a Job, and never that of a pod. So that of its Job counts only for a pod that
+        may be evicted then. The rest is as with ``ends_at``.
+        """
+        if pod.preemptible:
+            return self.ends_at(pod, now, enforced=True)
+        return (pod.started or now) + pod.deadline if pod.deadline > 0 else None
+
     def declared(self, pod: Pod) -> int | None:
         """Returns how many seconds a pod runs at most by all that is said of it; None if nobody says."""
         return min((each.seconds for each in self._all(pod)), default=None)

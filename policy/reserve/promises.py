@@ -76,7 +76,21 @@ def decide_steps(cluster: Cluster, own: list[Reservation], start: float, now: fl
         found = None  # it has room already, and starts
     if broken or not start:
         return PromiseDecision(found or NO_PROMISE, (), broken)
-    return PromiseDecision(Promise(start if found is None else min(start, found.at), due))
+    if found is None or found.at >= start:
+        return PromiseDecision(Promise(start, due))
+    return PromiseDecision(Promise(found.at, _due_earlier(cluster, due, start, found.at)))
+
+
+def _due_earlier(
+    cluster: Cluster, due: Mapping[str, tuple[str, ...]], start: float, earlier: float
+) -> dict[str, tuple[str, ...]]:
+    """Returns who has to be gone for a promise that moves earlier: not those that may stay by their own deadline."""
+
+    def may_stay(uid: str) -> bool:
+        pod = cluster.pods.get(uid)
+        return pod is not None and not pod.preemptible and _is_gone_by(pod, start) and not _is_gone_by(pod, earlier)
+
+    return {name: tuple(uid for uid in uids if not may_stay(uid)) for name, uids in due.items()}
 
 
 def noted(reservation: Reservation, decision: PromiseDecision, now: float) -> Reservation:
@@ -120,12 +134,14 @@ def _standing_steps(
         yield
         node = _on_node(cluster, own, reservation, now)
         since = reservation.promised_at or inf
+        later = {pod.uid for _, pod in node.there if (pod.started or now) >= since}  # or just before: in whole seconds
         came = {pod.uid for end, pod in node.there if end < inf and (pod.started or now) > since}
         known = set(reservation.due) & {pod.uid for _, pod in node.there}
-        known |= _gone_by(node, start) & came if reservation.promised_at else _gone_by(node, start)
-        staying = [pod for end, pod in node.there if end > max(now, start)]
+        known |= _gone_by(node, start) & later if reservation.promised_at else _gone_by(node, start)
+        staying = [pod for end, pod in node.there if end > max(now, start) and _stays(cluster, pod, start, now)]
         may_go = [pod for pod in staying if pod.uid in known | came and _may_be_evicted(cluster, pod)]
-        first = (known - came) | (_backfilled(cluster, node) & came)
+        may_go += [pod for pod in staying if pod.uid in known & later and _opted_out_late(cluster, pod, start)]
+        first = (known - later) | _backfilled(cluster, node)
         gone = _in_the_way(cluster, node, staying, sorted(may_go, key=lambda each: _turn(each, first)))
         due[reservation.name] = tuple(sorted(known | {pod.uid for pod in gone or ()}))
         if gone is None:
@@ -184,6 +200,20 @@ def _may_be_evicted(cluster: Cluster, pod: Pod) -> bool:
     return pod.terminating or not exempt_from_eviction(cluster.ledger, pod)
 
 
+def _opted_out_late(cluster: Cluster, pod: Pod, start: float) -> bool:
+    """Whether a pod on whose end the promise relies has opted out of evictions after it was let in.
+
+    Had it opted out before, then its own deadline alone would have let it in, and that cannot be raised.
+    """
+    evictable = replace(pod, preemptible=True)
+    return not pod.preemptible and not _is_gone_by(pod, start) and _may_be_evicted(cluster, evictable)
+
+
+def _is_gone_by(pod: Pod, at: float) -> bool:
+    """Whether a pod is gone by its own deadline, if it ends by then."""
+    return pod.deadline > 0 and pod.started + pod.deadline + pod.grace <= at
+
+
 def goes_at(pod: Pod, promised_start: float) -> float:
     """Returns when a pod that would be late has to be evicted, so that it is gone by the promised start."""
     return promised_start - pod.grace - LEAD
@@ -221,17 +251,25 @@ def _standing_on(cluster: Cluster, name: str) -> list[Pod]:
     return [pod for pod in cluster.table.pods_on(name).values() if pod.assigned]
 
 
+def _stays(cluster: Cluster, pod: Pod, start: float, now: float) -> bool:
+    """Whether a pod stays beyond a promised start, by all deadlines as they are now."""
+    return _gone_by_deadline(pod, cluster.run_times.ends_at(pod, now, enforced=True), now) > max(now, start)
+
+
 def _gone_at(cluster: Cluster, pod: Pod, now: float, starts_within: float = 0.0) -> float:
-    """Returns when a pod is gone at the latest; inf if nothing enforces it, or if it should be gone by now.
+    """Returns when a pod is gone at the latest, whatever its user does; inf if that is not sure, or is over.
 
     ``starts_within``: seconds that a pod that has not started yet may still take until it does.
     """
+    return _gone_by_deadline(pod, cluster.run_times.surely_ends_at(pod, now), now, starts_within)
+
+
+def _gone_by_deadline(pod: Pod, deadline: float | None, now: float, starts_within: float = 0.0) -> float:
     if pod.terminating:
         end = pod.deletion_time or now + pod.grace
+    elif deadline is None:
+        return inf
     else:
-        deadline = cluster.run_times.ends_at(pod, now, enforced=True)
-        if deadline is None:
-            return inf
         end = deadline + pod.grace + (0.0 if pod.started else starts_within)
     return max(now, end) if now <= end + OVERDUE else inf
 

@@ -182,6 +182,69 @@ def test_a_run_time_that_a_job_enforces_counts_as_it_is_now():
     assert promises.goes_at(pod, NOW + 3600) == NOW + 3600 - promises.LEAD
 
 
+def of_job(cluster, pod, minutes):
+    """Says the deadline of a Job, and returns its pod."""
+    cluster.batch_jobs.upsert(BatchJob("a", "j", "j", ours=True, deadline=minutes * MINUTE, started=NOW))
+    return replace(pod, job=JobMember("j", "j"))
+
+
+@pytest.mark.parametrize("started", [0, 1], ids=["in the second of the promise", "later"])
+def test_who_opts_out_of_evictions_once_let_in_has_to_go_all_the_same(started):
+    cluster = example()
+    pod = of_job(cluster, short("s1", 2), 50)
+    assert refused(cluster, pod) is None
+    starts(cluster, pod, started)
+    assert promise(cluster, 2).late == ()
+    cluster.upsert_pod(replace(cluster.pods["s1"], preemptible=False), now=0)
+    assert promise(cluster, 3).late == ()
+    of_job(cluster, pod, 500)
+    decided = promise(cluster, 4)
+    assert ([each.name for each in decided.late], decided.moved, promised(cluster)) == (["s1"], "", 60)
+
+
+@pytest.mark.parametrize(("own", "rule"), [(0, "node-reserved"), (500, "node-reserved"), (50, None)])
+def test_of_a_pod_that_may_not_be_evicted_only_its_own_deadline_counts(own, rule):
+    cluster = example()
+    assert refused(cluster, of_job(cluster, short("s1", 2, own, preemptible=False), 40)) == rule
+
+
+@pytest.mark.parametrize(("own", "start"), [(0, None), (60, 60)])
+def test_a_promise_relies_on_no_deadline_that_may_be_raised_without_eviction(own, start):
+    cluster = seen(sized(size=SIZE), R2, waiting(cpu=8))
+    cluster.upsert_pod(of_job(cluster, running("r1", 4, own, preemptible=False), 40), now=0)
+    cluster.protection.pass_time(NOW)
+    reserve_all(cluster)
+    promise(cluster)
+    assert promised(cluster) == start
+
+
+def test_who_ran_before_and_opts_out_moves_the_promise():
+    cluster = seen(sized(size=SIZE), R2, waiting(cpu=8))
+    pod = replace(of_job(cluster, running("r1", 4, 0), 60), started=NOW - 1)
+    cluster.upsert_pod(pod, now=0)
+    cluster.protection.pass_time(NOW)
+    reserve_all(cluster)
+    promise(cluster)
+    assert promised(cluster) == 60
+    cluster.upsert_pod(replace(pod, preemptible=False), now=0)
+    of_job(cluster, pod, 500)
+    decided = promise(cluster, 1)
+    assert (decided.late, decided.moved) == ((), "node n1 has changed, or what stands there")
+
+
+def test_who_opted_out_before_it_came_stays_where_the_promise_moves_earlier():
+    cluster = world(sized(size=SIZE), R1, R2, waiting(cpu=6))
+    starts(cluster, short("s1", 2, 50, preemptible=False), 1)
+    promise(cluster, 2)
+    assert (promised(cluster), next(iter(cluster.reservations.reserved)).due) == (60, ("r1", "r2", "s1"))
+    passes(cluster, 3, "r1")
+    promise(cluster, 3)
+    assert promised(cluster) == 30
+    starts(cluster, short("d", 2, owner="DaemonSet"), 5)
+    decided = promise(cluster, 6)
+    assert (decided.late, decided.moved) == ((), "pods that may not be refused have come to node n1")
+
+
 def test_who_was_let_in_late_has_to_go_in_time():
     cluster = example()
     starts(cluster, short("s1", 2, 50), 15)
