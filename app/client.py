@@ -96,10 +96,10 @@ def reason_of(error: Exception) -> str:
     import urllib3  # noqa: PLC0415
 
     if isinstance(error, urllib3.exceptions.TimeoutError) and not isinstance(error.__cause__, ConnectionRefusedError):
-        return "nothing has come in time"
+        return "it has not answered in time"
     if isinstance(error, urllib3.exceptions.SSLError):
         untrusted = _UNTRUSTED.search(str(error))
-        return f"its certificate is not accepted: {untrusted[1]}" if untrusted else "it does not speak TLS as it should"
+        return f"its certificate is not accepted: {untrusted[1]}" if untrusted else "the TLS handshake failed"
     if not isinstance(error.__cause__, ConnectionRefusedError):
         return str(error)
     tunnel = "kubectl -n quotaward-system port-forward deployment/quotaward-scheduler 8080"

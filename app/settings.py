@@ -196,7 +196,9 @@ class RunTimeSettings(Section):
     evict: bool = Field(
         default=False, description="evict pods that run for longer than is said of them, or than a max-run-time allows"
     )
-    grace: float = Field(default=60, ge=0, description="seconds beyond its run time after which such a pod is evicted")
+    grace: float = Field(
+        default=60, ge=0, description="seconds after the end of its run time until such a pod is evicted"
+    )
 
 
 class OverdueSettings(Section):

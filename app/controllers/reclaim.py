@@ -38,7 +38,7 @@ AGAIN = (0.5, 5.0)
 """Seconds until a question is asked again for which no victims were found: at first, and at most (doubling)."""
 BLOCKED_AGAIN = 2.0
 """Seconds between attempts at a pod that a disruption budget protects."""
-REASON = 300
+LONGEST_REASON = 300
 """Maximum number of characters of an API server's reason in an Event: webhooks write some of them."""
 SOON = 1.0
 """Seconds for which a pod may be bound by itself, before anything more is written for it."""
@@ -519,7 +519,11 @@ class Reclaim:
         """Tells whose eviction a disruption budget does not allow, or what the API server has against it."""
         pod = self._store.cluster.pods.get(reservation.pod.uid)
         if pod is not None:
-            why = f"failed, and is tried again: {failure[:REASON]}" if failure else "waits for its disruption budget"
+            why = (
+                f"failed, and is tried again: {failure[:LONGEST_REASON]}"
+                if failure
+                else "waits for its disruption budget"
+            )
             message = f"eviction of {_text(victim)} {why}"
             self._actuator.report(Event(about_pod(pod), "ReclaimBlocked", message))
 

@@ -114,7 +114,7 @@ class KubeClient:
 
     @property
     def certificate_ends(self) -> float | None:
-        """When the client certificate ends, in seconds since 1970; None if there is none."""
+        """When the client certificate ends, in seconds since the epoch; None if there is none."""
         file = self._configuration.cert_file
         return expiry.end_of_certificate(Path(file).read_bytes()) if file else None
 

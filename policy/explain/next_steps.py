@@ -75,7 +75,7 @@ def next_steps(
     if pod.gated:
         return [NextStep("gated", "a scheduling gate keeps the scheduler from looking at it")]
     if too_long := why_too_long(cluster, pod):
-        return [NextStep("run-time-limit", f"it waits until it may run for as long as it says: {too_long}")]
+        return [NextStep("run-time-limit", f"a limit on run times refuses it: {too_long}")]
     of_reclaim = yield from _of_reclaim_steps(cluster, pod, times, why_idle("reclaim"))
     of_reserving = yield from _of_reserving_steps(cluster, pod, terms, times, why_idle("reserve"))
     steps = [

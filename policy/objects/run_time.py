@@ -82,7 +82,7 @@ def conditions(run_time: int, min_run_time: int, max_run_time: int) -> list[Cond
     if run_time == UNREADABLE:
         message = f"annotation quotaward.dev/run-time is not {FORM}; it counts for nothing"
         found.append(Condition("RunTimeInvalid", "Unreadable", message))
-    stays = f"is not {FORM}; the last one that could be read stays in force"
+    stays = f"is not {FORM}; the last one that could be read stays in force, if there was one"
     if min_run_time == UNREADABLE:
         found.append(Condition("MinRunTimeInvalid", "Unreadable", f"annotation quotaward.dev/min-run-time {stays}"))
     if max_run_time == UNREADABLE:

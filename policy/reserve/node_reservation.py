@@ -34,7 +34,7 @@ UNDECIDABLE = "Undecidable"
 REFUSED = "Refused"
 NOT_FIRST = "OthersGoFirst"
 NO_NODES = "NoNodes"
-OTHERS_WAIT = "OthersReserve"
+OTHERS_RESERVE = "OthersReserve"
 INCOMPLETE = "Incomplete"
 EXPIRED = "Expired"
 READY = "Ready"
@@ -78,7 +78,7 @@ def decide_steps(cluster: Cluster, job: Job, terms: Terms, now: float) -> Steps[
         return ReserveDecision(job, (), EXPIRED, "nodes were reserved for it for as long as reserve.maxDuration allows")
     if not own and len(beside := _reserving_beside(cluster, job)) >= terms.max_jobs:
         text = f"as many jobs of its queue have reserved nodes as reserve.maxJobs allows: {', '.join(beside)}"
-        return ReserveDecision(job, (), OTHERS_WAIT, text)
+        return ReserveDecision(job, (), OTHERS_RESERVE, text)
     search = _Search(cluster, job)
     members = sorted((pod for pod in job.granted + job.waiting if pod.uid in own), key=turn)
     kept = yield from search.keep_steps(members, {uid: each.node for uid, each in own.items()})

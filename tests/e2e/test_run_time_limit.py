@@ -19,7 +19,7 @@ def annotated(item, key, time):
     return item
 
 
-@pytest.mark.parametrize("change", ["the Job says it", "the quota says a default", "the limit is raised"])
+@pytest.mark.parametrize("change", ["the Job says it", "the quota says a default", "the limit is removed"])
 def test_a_pod_of_which_nobody_says_how_long_it_runs_waits_until_somebody_does(cluster, scheduler, watch, change):
     cluster.node(cpu=4)
     team = cluster.namespace("a")
@@ -45,7 +45,7 @@ def test_a_pod_of_which_nobody_says_how_long_it_runs_waits_until_somebody_does(c
         cluster.api.patch("elasticquotas", "quota", annotated({"metadata": {}}, "run-time", "30m"), team)
     else:
         cluster.api.patch("elasticquotas", "quota", annotated({"metadata": {}}, "max-run-time", None), team)
-    others = {"long"} if change == "the limit is raised" else set()
+    others = {"long"} if change == "the limit is removed" else set()
     wait_for(of_team, bound=3 + len(others), refused=1 - len(others), why=TOO_LONG)
     assert bound(of_team) == {"short", "deadline", "train-0"} | others
 

@@ -56,7 +56,7 @@ def test_those_that_start_later_or_nobody_knows_when_are_counted():
     assert "1 start later than that." in Parsed(text).words
     assert "Waiting pods 1 now, 1 in twelve hours" in Parsed(text).words
     text = told(node("n1", **cpus(1)), runs("r1"), *waits(2))
-    assert "Of 2 nobody knows when they start." in Parsed(text).words
+    assert "The start of 2 is not known." in Parsed(text).words
     assert "Who starts first" not in text
 
 

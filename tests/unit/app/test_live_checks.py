@@ -66,7 +66,7 @@ def test_a_server_that_hangs_is_told_without_the_words_of_a_library(monkeypatch)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         [found] = extender(url)
-    assert found.text == f"no Quotaward answers at {url}: nothing has come in time"
+    assert found.text == f"no Quotaward answers at {url}: it has not answered in time"
 
 
 @pytest.mark.parametrize(

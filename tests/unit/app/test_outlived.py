@@ -101,7 +101,7 @@ def test_others_stay(item, bounds):
     assert gone(9999, item, bounds=bounds) == set()
 
 
-def test_a_budget_holds_and_it_is_tried_again():
+def test_a_disruption_budget_holds_for_as_many_as_it_says():
     budget = made(BUDGETS, "pdb", "a", spec={"selector": {}}, status={"disruptionsAllowed": 0})
     assert gone(9999, timed(running(), run_time="1h"), budget, looks=3) == set()
     budget["status"]["disruptionsAllowed"] = 1
