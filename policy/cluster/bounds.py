@@ -77,12 +77,13 @@ def job_changed(cluster: Cluster, before: BatchJob | None, job: BatchJob | None)
     _run_times_changed(cluster, [cluster.pending[uid] for uid in uids if uid in cluster.pending])
 
 
-def group_changed(cluster: Cluster, before: Group | None, group: Group) -> None:
-    """Asks anew about the waiting members of a group that says another run time."""
-    said = before.run_time if before is not None else 0
-    if cluster.ledger.run_time_limits.most and said != group.run_time:
-        cluster.changes.note(group.namespace)
-        _run_times_changed(cluster, [pod for pod in cluster.groups.members(group.key) if pod.pending])
+def group_changed(cluster: Cluster, before: Group | None, group: Group | None) -> None:
+    """Asks anew about the waiting members of a group that says another run time, is new, or is gone (None)."""
+    known = group or before
+    said, says = (each.run_time if each is not None else 0 for each in (before, group))
+    if cluster.ledger.run_time_limits.most and known is not None and said != says:
+        cluster.changes.note(known.namespace)
+        _run_times_changed(cluster, [pod for pod in cluster.groups.members(known.key) if pod.pending])
 
 
 def _said(job: BatchJob | None) -> tuple[str, int, int] | None:

@@ -392,8 +392,10 @@ class Cluster:
 
     def delete_group(self, namespace: str, name: str) -> None:
         """Removes a pod group. Does nothing for an unknown one."""
-        if self.membership.groups.pop((namespace, name), None) is not None:
-            self.groups.changed((namespace, name))
+        before = self.membership.groups.pop((namespace, name), None)
+        if before is not None:
+            self.groups.changed(before.key)
+            bounds.group_changed(self, before, None)
 
     def upsert_weight(self, namespace: str, name: str, weight: int | None) -> None:
         """Sets the weight that a resource quota gives its namespace, or removes it."""

@@ -145,6 +145,17 @@ def test_a_changed_run_time_or_limit_wakes_who_was_refused_and_gives_claims_back
     assert cluster.ledger.account("a").claim or change == "the quota is gone"
 
 
+def test_a_group_that_is_gone_has_the_run_times_of_its_members_asked_anew():
+    cluster = limited(group="podgroups/g")
+    cluster.upsert_quota(replace(quota("a", most={"cpu": 9}), max_run_time=HOUR, run_time=HOUR))
+    cluster.upsert_group(Group("a", "podgroups/g", run_time=UNREADABLE))
+    assert refuses(cluster)
+    before = cluster.generations.of_ungating
+    cluster.delete_group("a", "podgroups/g")
+    assert not refuses(cluster)
+    assert cluster.generations.of_ungating != before
+
+
 def lines_of_changes(waiting: int) -> int:
     """Lines that take new, changed and deleted Jobs, one of which has a waiting pod, beside as many of others."""
     cluster = limited(HOUR, job=OF_JOB)
