@@ -15,6 +15,7 @@ from app.actuators.events import Event, about_job, about_pod
 from app.actuators.protocol import ActionFailed, Actuator, AlreadyThere, Blocked
 from app.controllers.broken_gangs import BrokenGangs
 from app.controllers.keyed_tasks import KeyedTasks
+from app.controllers.notices import Notices
 from app.observability import evictions, metrics
 from app.observability.evictions import JOB_TAKEN_BACK, Evicted
 from app.pause import at_leisure
@@ -45,7 +46,7 @@ SOON = 1.0
 LINGERING = 10
 """Multiple of ``reclaim.bindTimeout`` that victims may take to end if their deadline is not known."""
 NOTED = 100
-"""Maximum number of pods of a Job whose end is noted, when the Job is taken back."""
+"""Maximum number of pods of a Job whose end is noted, or that are told of it, when the Job is taken back."""
 GIVE_UP_TWICE = 2
 """Failed plans after which a pod waits for a change that could help it."""
 
@@ -55,7 +56,7 @@ class Progress:
     """Progress of a reservation, on the store's clock. The reservation itself stores what the next leader must know.
 
     ``valid_as_of`` is the generation of plans in which it was last found to be valid, while a notice runs.
-    ``failing_jobs`` are the Jobs that failed by its evictions, ``noticed`` the victims that were told beforehand.
+    ``failing_jobs`` are the Jobs that failed by its evictions, ``noticed`` the pods that were told beforehand.
     ``announcement``: the Event on its victims, not written yet. ``kind``: the kind of pods that a failure counts for;
     None if the pod was gone when this replica started with it.
     """
@@ -121,6 +122,7 @@ class Reclaim:
         self._unrecorded: set[str] = set()
         self._tasks: KeyedTasks[str] = KeyedTasks()
         self._broken = BrokenGangs(store, actuator, settings)
+        self._notices = Notices(store, actuator)
 
     async def run(self) -> None:
         """Runs until cancelled."""
@@ -134,6 +136,7 @@ class Reclaim:
         if self._store.unready() or self._store.cluster.unsettled:
             return
         self._broken.clean_up(group)
+        self._notices.write(group)
         self._remember_failures()
         for reservation in list(self._store.cluster.reservations.plans.values()):
             self._tasks.begin(group, reservation.name, self._follow(reservation))
@@ -318,7 +321,7 @@ class Reclaim:
         left = self._evict_at(reservation) - self._epoch() if self._settings.notice else 0.0
         if left > 0:
             progress.next_attempt = self._store.clock() + min(BLOCKED_AGAIN, left)
-            await self._give_notice(reservation, progress)
+            self._give_notice(reservation, progress)
         else:
             await self._evict_now(reservation, progress)
 
@@ -361,30 +364,39 @@ class Reclaim:
         """Returns when the victims of a plan are evicted; the next leader finds the same time in the reservation."""
         return reservation.since + self._settings.notice
 
-    async def _give_notice(self, reservation: Reservation, progress: Progress) -> None:
-        """Tells the victims when they will be evicted, once. The time holds whether they could be told or not."""
-        at = self._evict_at(reservation)
-        for victim in reclaim.staying(self._store.cluster, reservation):
-            if victim.uid in progress.noticed:
-                continue
-            progress.noticed.add(victim.uid)
-            why = plan_text.why_evicted(self._store.cluster, reservation, victim)
+    def _give_notice(self, reservation: Reservation, progress: Progress) -> None:
+        """Tells the victims, and pods that go along, when they will be evicted, once. The time holds in any case."""
+        cluster, at = self._store.cluster, self._evict_at(reservation)
+        if progress.noticed.issuperset(victim.uid for victim in reclaim.staying(cluster, reservation)):
+            return
+        for victim, along in reclaim.with_jobs(cluster, reservation, NOTED):
+            why = plan_text.why_evicted(cluster, reservation, victim)
             message = f"it will be evicted at {rfc3339(at)} to make room for {_text(reservation.pod)}: {why}"
-            self._actuator.report(Event(about_pod(victim), "EvictionNotice", message))
-            await self._note_on(victim, at)
+            for pod in (victim, *along):
+                if pod.uid not in progress.noticed:
+                    progress.noticed.add(pod.uid)
+                    self._actuator.report(Event(about_pod(pod), "EvictionNotice", message))
+                    self._notices.note(reclaim.name_of(pod), at)
 
-    async def _lift_notice(self, victims: list[Pod]) -> None:
-        """Takes back that these pods will be evicted, if they were told so."""
-        if self._settings.notice:
-            for victim in victims:
-                if not self._store.cluster.leaving.has_been_asked(victim.uid):
-                    await self._note_on(victim, None)
+    def _lift_notice(self, reservation: Reservation, progress: Progress | None) -> None:
+        """Takes back that the victims of a plan that has ended will be evicted, and those who would go along.
 
-    async def _note_on(self, victim: Pod, at: float | None) -> None:
-        try:
-            await self._actuator.give_notice(reclaim.name_of(victim), at)
-        except ActionFailed as failure:
-            log.warning("notice not written", victim=victim.title, error=str(failure))
+        Whom another plan has told so is told its time.
+        """
+        if not self._settings.notice:
+            return
+        cluster, told = self._store.cluster, set(progress.noticed if progress is not None else ())
+        for victim, along in reclaim.with_jobs(cluster, reservation, NOTED):
+            told.update(pod.uid for pod in (victim, *along))
+        others = [
+            (self._evict_at(plan), self._progress[plan.name].noticed)
+            for plan in cluster.reservations.plans.values()
+            if plan.name in self._progress
+        ]
+        for pod in filter(None, map(cluster.pods.get, told)):
+            if not (pod.finished or cluster.leaving.has_been_asked(pod.uid)):
+                at = min((at for at, noticed in others if pod.uid in noticed), default=None)
+                self._notices.note(reclaim.name_of(pod), at)
 
     async def _ask_to_go(self, victim: Pod, reservation: Reservation, progress: Progress) -> bool:
         """Evicts one victim, and writes an Event on it; returns whether the eviction was granted."""
@@ -562,13 +574,13 @@ class Reclaim:
             self._count_in_vain(reservation, self._progress_of(reservation), is_its_own_fault=reason == "not-bound")
             for mate in mates:
                 self._count_in_vain(mate, self._progress_of(mate), is_its_own_fault=False)
-            self._progress.pop(reservation.name, None)
+            progress = self._progress.pop(reservation.name, None)
             self._store.cluster.upsert_reservation(given_up)
             metrics.RECLAIMS.labels(reason).inc()
             log.warning("reclaim given up", pod=_text(reservation.pod), node=reservation.node, reason=reason)
             self._fail(reservation, reason)
             await self._end_all(mates, "not-needed")
-            await self._lift_notice(reclaim.staying(self._store.cluster, reservation))
+            self._lift_notice(reservation, progress)
 
     def _count_in_vain(self, reservation: Reservation, progress: Progress, *, is_its_own_fault: bool) -> None:
         """Counts victims that ended for a pod that does not run. If that is the pod's own fault, similar pods wait."""
@@ -644,12 +656,11 @@ class Reclaim:
         except ActionFailed as failure:
             log.warning("reservation not lifted", pod=_text(reservation.pod), error=str(failure))
             return False
-        self._progress.pop(reservation.name, None)
-        staying = reclaim.staying(self._store.cluster, reservation)
+        progress = self._progress.pop(reservation.name, None)
         self._store.cluster.delete_reservation(reservation.name)
         metrics.RECLAIMS.labels(outcome).inc()
         log.info("reclaim ended", pod=_text(reservation.pod), outcome=outcome)
-        await self._lift_notice(staying)
+        self._lift_notice(reservation, progress)
         return True
 
     async def _end_all(self, reservations: list[Reservation], outcome: str) -> None:

@@ -114,6 +114,22 @@ def lowering(cluster: Cluster, reservation: Reservation, job: BatchJob) -> tuple
     return victims, max(job.least, min(job.runs, running) - len(victims))
 
 
+def with_jobs(cluster: Cluster, reservation: Reservation, most: int) -> list[tuple[Pod, list[Pod]]]:
+    """The victims of a plan that have not gone, and with the first one of each Job the pods that go along.
+
+    Those are the pods of the Job on nodes, if it is to be suspended: at most so many.
+    """
+    known, found = set[str](), list[tuple[Pod, list[Pod]]]()
+    for victim in staying(cluster, reservation):
+        whole, along = cluster.batch_jobs.whole(victim), list[Pod]()
+        if whole is not None and whole.uid not in known:
+            known.add(whole.uid)
+            if lowering(cluster, reservation, whole) is None:
+                along = running_pods(cluster, whole)[:most]
+        found.append((victim, along))
+    return found
+
+
 def _is_lowered_for(cluster: Cluster, uid: str) -> bool:
     """Whether the Job of a victim has been lowered so that it goes."""
     whole = cluster.batch_jobs.whole(cluster.pods[uid])

@@ -1,5 +1,6 @@
 """With ``reclaim.notice`` victims are told before they are evicted. See docs/time.md."""
 
+import asyncio
 from dataclasses import replace
 
 import msgspec
@@ -13,6 +14,8 @@ from policy.preemption import reclaim
 from policy.reserve.starving import Terms
 from policy.stepwise import at_once
 from tests.unit.app.given import pod, quota, see
+from tests.unit.app.test_batch_jobs import QUEUED
+from tests.unit.app.test_batch_jobs import World as JobWorld
 from tests.unit.app.test_reclaim import EPOCH, SETTINGS, ApiServer, World
 
 NOTICE = 100.0
@@ -178,3 +181,58 @@ def test_preempt_names_nobody_of_another_namespace(gives_notice):
     body = {"Pod": asking, "NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "a/r0"}], "NumPDBViolations": 0}}}
     outcome, _ = extender.preempt(msgspec.json.encode(body))
     assert outcome == ("refused" if gives_notice else "victims")
+
+
+@pytest.fixture
+def job_is_warned():
+    """One pod of a Job that is taken back as a whole is the victim of a plan."""
+    world = Warned()
+    jobs = JobWorld(QUEUED)
+    world.store, world.clock, world.api = jobs.store, jobs.clock, Noting(jobs.store)
+    world.take_lead()
+    world.passes(1)
+    return world
+
+
+def test_all_pods_of_a_job_that_goes_as_a_whole_are_told(job_is_warned):
+    at = EPOCH + job_is_warned.clock.now + NOTICE
+    assert job_is_warned.api.notices == {f"r{number}": [at] for number in range(4)}
+    told = {name for name, reason in job_is_warned.api.told if reason == "EvictionNotice"}
+    assert told == {f"r{number}" for number in range(4)}
+    job_is_warned.passes(3)
+    assert job_is_warned.api.notices == {f"r{number}": [at] for number in range(4)}
+
+
+@pytest.mark.parametrize("another_leads", [False, True])
+def test_the_notice_of_all_pods_of_a_job_is_lifted(job_is_warned, another_leads):
+    if another_leads:
+        job_is_warned.take_lead()
+    cluster = job_is_warned.store.cluster
+    cluster.delete_pod(cluster.pod("b", "owner").uid)
+    job_is_warned.passes(1)
+    assert [written[-1] for written in job_is_warned.api.notices.values()] == [None] * 4
+
+
+def test_no_plan_waits_until_a_notice_is_written(monkeypatch):
+    world, begun = Warned(), []
+
+    async def play():
+        written = asyncio.Event()
+
+        async def give_notice(victim, at):
+            begun.append((victim.name, at))
+            await written.wait()
+
+        monkeypatch.setattr(world.api, "give_notice", give_notice)
+        async with asyncio.TaskGroup() as group:
+            for seconds in (1, 1, 1, NOTICE, 1, 1):
+                world.clock.now += seconds
+                await world.reclaim.look(group)
+                for _ in range(20):
+                    await asyncio.sleep(0)
+            gone = list(world.api.evicted)
+            written.set()
+        return gone
+
+    gone = asyncio.run(play())
+    assert gone == [begun[0][0]]
