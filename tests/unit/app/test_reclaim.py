@@ -8,7 +8,7 @@ import pytest
 
 from app.actuators.protocol import ActionFailed, Blocked
 from app.actuators.recording import RecordingActuator
-from app.controllers.reclaim import AGAIN, REASON, Question, Reclaim
+from app.controllers.reclaim import AGAIN, LONGEST_REASON, Question, Reclaim
 from app.observability import metrics
 from app.settings import ReclaimSettings
 from policy.explain.next_steps import Times, next_steps
@@ -271,7 +271,7 @@ def test_evictions_that_fail_are_told_with_the_reason_of_the_api_server(world):
     world.passes(1)
     told = world.api.told["owner", "ReclaimBlocked"]
     assert 'failed, and is tried again: the API server answered 500: failed calling webhook "audit' in told
-    assert len(told) < REASON + 100
+    assert len(told) < LONGEST_REASON + 100
     cluster = world.store.cluster
     [step] = at_once(next_steps(cluster, cluster.pods["b/owner"], Terms(3600, 100), Times(0, 0, 1.0)))
     assert step.step == "evictions-failing"
