@@ -197,18 +197,20 @@ def node_manifest(node: Node) -> Json:
 
 
 def quota_manifest(quota: ElasticQuota) -> Json:
-    """Renders an elastic quota as it is in force."""
+    """Renders an elastic quota as it is in force, by the names of resources that the object has."""
+    least, most = quota.written or (quota.min, quota.max)
     metadata: Json = {"name": quota.name, "namespace": quota.namespace, "creationTimestamp": _time(quota.created)}
     metadata["annotations"] = _said(quota.run_time, quota.min_run_time, quota.max_run_time)
-    return {"metadata": _given(metadata), "spec": {"min": _quantities(quota.min), "max": _quantities(quota.max)}}
+    return {"metadata": _given(metadata), "spec": {"min": _quantities(least), "max": _quantities(most)}}
 
 
 def queue_manifest(queue: Queue) -> Json:
-    """Renders a queue as it is in force."""
+    """Renders a queue as it is in force, by the names of resources that the object has."""
+    most, kept = queue.written or (queue.capability, queue.guarantee)
     spec = {
         "weight": queue.weight,
-        "capability": _quantities(queue.capability),
-        "guarantee": {"resource": _quantities(queue.guarantee)},
+        "capability": _quantities(most),
+        "guarantee": {"resource": _quantities(kept)},
         "reclaimable": queue.reclaimable,
         "priority": queue.priority,
     }

@@ -141,18 +141,32 @@ class Devices:
         name = class_of(resource)
         return self._key_of_class(name) if name else resource
 
+    def names_in(self, written: Resources) -> dict[str, list[str]]:
+        """Returns the names that the bounds of an object have for each resource, by the name by which it counts."""
+        names: dict[str, list[str]] = {}
+        for name in written:
+            names.setdefault(self.key_of(as_in_pods(name)), []).append(name)
+        return names
+
     def quota(self, quota: ElasticQuota) -> ElasticQuota:
         """Returns a quota with the names by which resources count. See ``forget_quota``."""
-        named, key = {**quota.min, **quota.max}, (quota.namespace, quota.name)
+        least, most = quota.written or (quota.min, quota.max)
+        named, key = {**least, **most}, (quota.namespace, quota.name)
         if _names_class(named):
             self._quotas[key] = quota
         else:
             self._quotas.pop(key, None)
-        if self._keeps(named):
+        keeps = self._keeps(named)
+        if keeps and quota.written is None:
             return quota
-        least, most = self._bounds(quota.min), self._bounds(quota.max)
-        renamed = elastic_quota(quota.namespace, quota.name, quota.created, least, most)
-        return replace(quota, min=renamed.min, max=renamed.max, min_over_max=renamed.min_over_max)
+        renamed = elastic_quota(quota.namespace, quota.name, quota.created, self._bounds(least), self._bounds(most))
+        return replace(
+            quota,
+            min=renamed.min,
+            max=renamed.max,
+            min_over_max=renamed.min_over_max,
+            written=None if keeps else (least, most),
+        )
 
     def forget_quota(self, namespace: str, name: str) -> None:
         """Forgets a quota that is gone."""
@@ -160,14 +174,17 @@ class Devices:
 
     def queue(self, queue: Queue) -> Queue:
         """Returns a queue with the names by which resources count. See ``forget_queue``."""
-        named = {**queue.capability, **queue.guarantee}
+        most, kept = queue.written or (queue.capability, queue.guarantee)
+        named = {**most, **kept}
         if _names_class(named):
             self._queues[queue.name] = queue
         else:
             self._queues.pop(queue.name, None)
-        if self._keeps(named):
+        keeps = self._keeps(named)
+        if keeps and queue.written is None:
             return queue
-        return replace(queue, capability=self._bounds(queue.capability), guarantee=self._bounds(queue.guarantee))
+        written = None if keeps else (most, kept)
+        return replace(queue, capability=self._bounds(most), guarantee=self._bounds(kept), written=written)
 
     def forget_queue(self, name: str) -> None:
         """Forgets a queue that is gone."""

@@ -12,6 +12,7 @@ from policy.explain.remedy import Need, ObjectChange, Remedies, Remedy, correcte
 from policy.objects.pod import Pod
 from policy.objects.quantity import render
 from policy.objects.queue import ROOT, Queue
+from policy.objects.resources import Resources
 from policy.quota import queue_rules
 from policy.quota.branches import way_up
 from policy.quota.closed_queues import shortened
@@ -42,7 +43,8 @@ def for_capability(need: Need) -> Iterator[Remedy]:
             for r, amount in low.items()
         ]
         if low:
-            changes.append(ObjectChange("Queue", "", name, raised(("spec", "capability"), low)))
+            fields = raised(cluster, ("spec", "capability"), low, _written(cluster, name)[0])
+            changes.append(ObjectChange("Queue", "", name, fields))
     if changes:
         yield Remedy("capability", f"raise capability {listed(said)}", tuple(changes))
     needed = {r: node.taken.get(r, 0) + asked[r] for r in need.resources}
@@ -72,7 +74,8 @@ def for_deserved(need: Need) -> Remedies:
             break
     needed = {r: node.taken.get(r, 0) + asked[r] for r in need.resources}
     text = f"guarantee Queue {name} {listed([f'{render(r, amount)} of {r}' for r, amount in needed.items()])}"
-    yield _changed("guarantee", name, text, raised(("spec", "guarantee", "resource"), needed))
+    path = ("spec", "guarantee", "resource")
+    yield _changed("guarantee", name, text, raised(cluster, path, needed, _written(cluster, name)[1]))
     lacking = {
         r: parent.taken.get(r, 0)
         + asked[r]
@@ -146,6 +149,12 @@ def placed(need: Need) -> Iterator[Remedy]:
         yield _changed(OPENED, name, f"create Queue {name}", ((("spec", "weight"), 1),))
     text = f"change spec.parent of Queue {own} from {shortened(cluster.queues[own].parent)} to {ROOT}"
     yield _changed("parent", own, text, ((("spec", "parent"), ROOT),))
+
+
+def _written(cluster: Cluster, name: str) -> tuple[Resources, Resources]:
+    """Returns capability and guarantee of a queue by the names of resources that the object has."""
+    queue = cluster.queues.get(name) or Queue(name)
+    return queue.written or (queue.capability, queue.guarantee)
 
 
 def _changed(sort: str, queue: str, text: str, fields: tuple[tuple[tuple[str, ...], object], ...]) -> Remedy:

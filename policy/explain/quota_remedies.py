@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from policy.explain.remedy import Need, ObjectChange, Remedy, corrected, end, listed, pods_to_end, raised
 from policy.objects.quantity import render
-from policy.objects.resources import largest
+from policy.objects.resources import Resources, largest
 from policy.quota.elastic_quota import ElasticQuota
 
 PREEMPTIBLE = "quotaward.dev/preemptible"
@@ -19,7 +19,8 @@ def for_max(need: Need) -> Iterator[Remedy]:
         return
     needed = {r: account.used.get(r, 0) + own.get(r, 0) + asked[r] for r in need.resources}
     said = [_from_to(quota, r, quota.max[r], amount) for r, amount in needed.items()]
-    yield _changed("max", quota, f"raise max {listed(said)}", raised(("spec", "max"), needed))
+    _, most = _written(quota)
+    yield _changed("max", quota, f"raise max {listed(said)}", raised(cluster, ("spec", "max"), needed, most))
     pods = pods_to_end(cluster, lambda each: each.namespace == pod.namespace)
     yield from end(pods, {r: amount - quota.max[r] for r, amount in needed.items()}, f"in namespace {pod.namespace}")
 
@@ -41,7 +42,8 @@ def for_borrowing(need: Need) -> Iterator[Remedy]:
     too_low = {r: amount for r, amount in needed.items() if quota.max.get(r, amount) < amount}
     if too_low:
         said.append(f"max of {', '.join(too_low)} to the same")
-    fields = raised(("spec", "min"), needed) + raised(("spec", "max"), too_low)
+    least, most = _written(quota)
+    fields = raised(cluster, ("spec", "min"), needed, least) + raised(cluster, ("spec", "max"), too_low, most)
     yield _changed("min", quota, f"raise min {listed(said)}", fields)
     if not any(asked[r] > pool.min[r] for r in need.resources):
         borrowing = {name for name, _, each in ledger.quotas() if each.over_min}
@@ -66,6 +68,11 @@ def corrected_quota(need: Need) -> Iterator[Remedy]:
 
 def _changed(sort: str, quota: ElasticQuota, text: str, fields: tuple[tuple[tuple[str, ...], str], ...]) -> Remedy:
     return Remedy(sort, text, (ObjectChange("ElasticQuota", quota.namespace, quota.name, fields),))
+
+
+def _written(quota: ElasticQuota) -> tuple[Resources, Resources]:
+    """Returns min and max by the names of resources that the object has."""
+    return quota.written or (quota.min, quota.max)
 
 
 def _from_to(quota: ElasticQuota, resource: str, before: int, after: int) -> str:

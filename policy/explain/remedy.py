@@ -117,9 +117,14 @@ def removed(pod: Pod) -> ObjectChange:
     return ObjectChange("Pod", pod.namespace, pod.name, removed=True)
 
 
-def raised(path: Path, values: Mapping[str, int]) -> tuple[tuple[Path, Any], ...]:
-    """Returns the fields of a bound by resource."""
-    return tuple(((*path, resource), render(resource, amount)) for resource, amount in values.items())
+def raised(cluster: Cluster, path: Path, values: Mapping[str, int], written: Resources) -> tuple[tuple[Path, Any], ...]:
+    """Returns the fields of a bound by resource, each under every name that the object has for it (``written``)."""
+    names = cluster.devices.names_in(written)
+    return tuple(
+        ((*path, name), render(resource, amount))
+        for resource, amount in values.items()
+        for name in names.get(resource, [resource])
+    )
 
 
 def corrected(errors: Iterable[str]) -> tuple[tuple[Path, Any], ...]:

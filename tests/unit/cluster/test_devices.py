@@ -364,4 +364,18 @@ def test_a_quota_whose_resources_are_renamed_keeps_all_else():
     kept = cluster.ledger.account("a").quota
     assert kept is not None
     assert kept.max == {GPU: 2}, "it is renamed"
-    assert kept == replace(quota, max={GPU: 2}, min_run_time=30, errors=("spec",))
+    assert kept.written == ({}, {IMPLICIT_GPU: 2})
+    assert replace(kept, written=None) == replace(quota, max={GPU: 2}, min_run_time=30, errors=("spec",))
+
+
+def test_a_quota_that_is_put_back_has_the_names_of_its_object_and_follows_its_class():
+    cluster = with_devices(quota(least={GPU: 1}, most={"deviceclass/gpu": 2}))
+    cluster.upsert_queue(Queue("q", capability={"deviceclass/gpu": 3}))
+    [put_back], of_queue = cluster.quotas["a"].values(), cluster.queues["q"]
+    cluster.delete_quota("a", put_back.name)
+    cluster.delete_queue("q")
+    cluster.upsert_quota(put_back)
+    cluster.upsert_queue(of_queue)
+    cluster.devices.upsert_class("gpu", DeviceClass("example.com/gpu"))
+    assert cluster.ledger.account("a").quota.max == {"example.com/gpu": 2}
+    assert cluster.queues["q"].capability == {"example.com/gpu": 3}
