@@ -48,7 +48,10 @@ def _unnamed(cluster: Cluster) -> list[Finding]:
 
 
 def _beyond_nodes(cluster: Cluster, what: str, promised: resources.Resources) -> list[Finding]:
-    """Finds resources of which more is promised than the nodes have. Finds nothing if no nodes are known."""
+    """Finds resources of which more is promised than the nodes have.
+
+    Finds nothing if no nodes are known, or about devices of which it is not known how many there are.
+    """
     if not cluster.table.rows:
         return []
     capacity = resources.total(node.allocatable for node in cluster.table.nodes())
@@ -59,7 +62,7 @@ def _beyond_nodes(cluster: Cluster, what: str, promised: resources.Resources) ->
             f" but the nodes have {render(resource, capacity.get(resource, 0))}",
         )
         for resource, amount in sorted(promised.items())
-        if amount > capacity.get(resource, 0)
+        if amount > capacity.get(resource, 0) and resource not in cluster.table.undecidable
     ]
 
 
@@ -72,7 +75,8 @@ def _queue_findings(cluster: Cluster) -> list[Finding]:
             Finding("warning", f"Queue {name}: {condition.type}: {condition.message}")
             for condition in queue_rules.conditions(replace(queue, errors=()), None)
         ]
-        nowhere = sorted(r for r, most in queue.capability.items() if most and there and not there.get(r, 0))
+        missing = {r for r, most in queue.capability.items() if most and there and not there.get(r, 0)}
+        nowhere = sorted(missing - cluster.table.undecidable)
         if nowhere:
             findings.append(
                 Finding("warning", f"Queue {name}: capability names resources that no node has: {', '.join(nowhere)}")

@@ -18,6 +18,7 @@ from app.store.elastic_quotas import ElasticQuotaObject
 from app.store.heeded import RUN_TIME
 from app.store.queues import QueueObject
 from policy.cluster.cluster import Cluster
+from policy.objects.device import IMPLICIT
 from policy.objects.job import short
 from policy.objects.run_time import FORM, UNREADABLE
 
@@ -70,10 +71,20 @@ def manifests(directory: Path, elsewhere: Collection[str] = ()) -> Report:
 
 def _name_warnings(cluster: Cluster, manifests: list[source.Manifest], elsewhere: Collection[str]) -> Iterator[Finding]:
     """Finds resources of quotas and queues that no pod can request, or that no node lists, here or elsewhere."""
-    there = {resource for node in cluster.table.nodes() for resource in node.allocatable} | set(elsewhere)
+    there = resources_there(cluster) | set(elsewhere)
     for each in manifests:
         name = each.key if isinstance(each.key, str) else "/".join(each.key)
         yield from resource_findings(f"{each.file}: {each.kind.name} {name}", each.obj, there)
+
+
+def resources_there(cluster: Cluster) -> set[str]:
+    """Returns the resources of nodes, and the names of device classes: claims count by them wherever they get devices.
+
+    Returns nothing if no nodes are known.
+    """
+    there = {resource for node in cluster.table.nodes() for resource in node.allocatable}
+    classes = {cluster.devices.key_of(IMPLICIT + name) for name in cluster.devices.classes}
+    return there | classes if there else set()
 
 
 def resource_findings(where: str, obj: Any, there: Collection[str]) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -15,14 +16,16 @@ from app.checks import webhooks
 from app.checks.bounds import bound_findings
 from app.checks.events import unanswered
 from app.checks.finding import Finding, error, info, warning
-from app.checks.folder import resource_findings
+from app.checks.folder import resource_findings, resources_there
 from app.checks.requests import BROKEN, PAGE, Unreachable, all_objects, ask, first_page, get, objects, words
 from app.checks.rights import EVERYTHING, Right, rights, rights_to_delete, rights_to_start_jobs
 from app.kube.client import KubeClient
 from app.settings import LeaderSettings, Settings
 from app.sources import others
+from app.store.device_classes import DEVICE_CLASSES
 from app.store.elastic_quotas import ELASTIC_QUOTAS
 from app.store.heeded import JOBS_WAIT
+from app.store.kind import Kind
 from app.store.kinds import KINDS, SUCCESSORS
 from app.store.namespaces import NAMESPACES
 from app.store.nodes import NODES
@@ -31,6 +34,7 @@ from app.store.pods import PODS
 from app.store.quantities import InvalidObject
 from app.store.queues import QUEUES
 from app.store.reservations import RESERVATIONS
+from app.store.resource_slices import RESOURCE_SLICES
 from policy.cluster.cluster import Cluster
 from policy.quota.rules import named_in
 
@@ -41,14 +45,16 @@ OURS = (ELASTIC_QUOTAS, QUEUES, RESERVATIONS)
 
 @dataclass(slots=True)
 class Live:
-    """The findings in a cluster. ``there`` are the resources that its nodes list.
+    """The findings in a cluster. ``there`` are the resources of its nodes.
 
-    ``account`` is whose rights are checked; if it is empty, they are those of the credentials.
+    ``devices`` are its DeviceClasses and ResourceSlices. ``account`` is whose rights are checked; if it is empty, they
+    are those of the credentials.
     """
 
     account: str = ""
     findings: list[Finding] = field(default_factory=list)
     there: set[str] = field(default_factory=set)
+    devices: list[tuple[Kind, Any]] = field(default_factory=list)
 
 
 async def cluster(kubeconfig: Path | None, settings: Settings, account: str = "") -> Live:
@@ -56,7 +62,9 @@ async def cluster(kubeconfig: Path | None, settings: Settings, account: str = ""
     client = await KubeClient.connect(kubeconfig)
     live = Live(account)
     try:
-        for look in (_definitions, _resources, _bounds, _rights, _leader, _schedulers, _events, _webhooks, _others):
+        for look in (_definitions, _devices, _resources, _bounds, _rights):
+            await look(client, settings, live)
+        for look in (_leader, _schedulers, _events, _webhooks, _others):
             await look(client, settings, live)
     except Unreachable as reason:
         live.findings.append(error(f"the API server cannot be queried: {reason}"))
@@ -79,11 +87,36 @@ async def _definitions(client: KubeClient, _: Settings, live: Live) -> None:
             live.findings.append(error(f"{kind.label} cannot be listed: the API server answers {status}"))
 
 
-async def _resources(client: KubeClient, _: Settings, live: Live) -> None:
+async def _devices(client: KubeClient, _: Settings, live: Live) -> None:
+    """Reads the devices that nodes have by slices, and what they are called."""
+    unread = []
+    for kind in (DEVICE_CLASSES, RESOURCE_SLICES):
+        items = await all_objects(client, kind)
+        if items is None:
+            unread.append(kind.label)
+        live.devices += [(kind, each) for each in items or ()]
+    if unread:
+        text = "may not be read or are too many, so devices count here only as far as nodes list them"
+        live.findings.append(info(f"{' and '.join(unread)} {text}"))
+
+
+def _with_devices(settings: Settings, live: Live) -> Cluster:
+    """Returns a cluster that has the devices and nothing else yet."""
+    found = Cluster(settings.rules)
+    for kind, obj in live.devices:
+        kind.upsert(found, obj, 0.0)
+    return found
+
+
+async def _resources(client: KubeClient, settings: Settings, live: Live) -> None:
     """Finds resources that quotas and queues name but no node lists."""
+    found = _with_devices(settings, live)
     for node in await objects(client, NODES):
         if node.status is not None:
             live.there.update(node.status.allocatable or ())
+        with suppress(InvalidObject):
+            NODES.upsert(found, node, 0.0)
+    live.there |= resources_there(found)
     for kind in (ELASTIC_QUOTAS, QUEUES):
         for obj in await objects(client, kind):
             key = kind.key(obj.metadata)
@@ -91,9 +124,9 @@ async def _resources(client: KubeClient, _: Settings, live: Live) -> None:
             live.findings += resource_findings(f"{kind.name} {name}", obj, live.there)
 
 
-async def _bounds(client: KubeClient, _: Settings, live: Live) -> None:
+async def _bounds(client: KubeClient, settings: Settings, live: Live) -> None:
     """Checks what the quotas, queues and namespaces of the cluster say together, as those of a folder."""
-    found = Cluster()
+    found = _with_devices(settings, live)
     for kind in (NODES, NAMESPACES, QUEUES, *POD_GROUPS, ELASTIC_QUOTAS):
         items = await all_objects(client, kind)
         if items is None:

@@ -17,8 +17,8 @@ class Queue:
     could be. ``notes`` names the fields of the spec that are kept and not enforced. ``uid`` tells it from a namesake.
     ``parent`` is the queue that it stands below. ``run_time`` is how long its pods run that say nothing themselves (see
     policy.objects.run_time). ``min_run_time``: see policy.cluster.protection. ``max_run_time``: see
-    policy.quota.run_time_limit. ``written``: capability and guarantee by the names of resources that the object has,
-    where these are not the names by which they count.
+    policy.quota.run_time_limit. If the object has other names of resources than those by which they count, ``written``
+    are its capability and guarantee with its own names.
     """
 
     name: str

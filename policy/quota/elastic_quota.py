@@ -31,8 +31,8 @@ class ElasticQuota:
     ``min`` is the effective one: where the spec's min exceeds its max (``min_over_max``), max. ``errors`` says, field
     by field, what could not be read. ``readable`` is false where no spec of this object ever could be. ``run_time`` is
     how long pods run under it that say nothing themselves (see policy.objects.run_time). ``min_run_time``: see
-    policy.cluster.protection. ``max_run_time``: see policy.quota.run_time_limit. ``written``: min and max by the names
-    of resources that the object has, where these are not the names by which they count.
+    policy.cluster.protection. ``max_run_time``: see policy.quota.run_time_limit. If the object has other names of
+    resources than those by which they count, ``written`` are its min and max with its own names.
     """
 
     namespace: str
