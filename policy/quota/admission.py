@@ -10,7 +10,7 @@ from policy.objects.resources import NOTHING, Resources
 from policy.objects.verdict import MOST_TOLD, Hint, Refusal, told
 from policy.quota import elastic_quota, exempt, queue_rules, run_time_limit
 from policy.quota.ledger import Ledger
-from policy.quota.rule import QUEUE, QUOTA, Figures
+from policy.quota.rule import QUEUE, QUOTA, Figures, no_figures
 from policy.quota.rules import BY_NAME, RULES
 
 OF_QUOTAS = tuple((rule, rule.refuses) for rule in RULES if rule.of == QUOTA and rule.refuses is not None)
@@ -110,7 +110,12 @@ def _by_kind(ledger: Ledger, pods: Iterable[Pod], rules: Rules) -> Iterable[list
 
 
 def numbers(ledger: Ledger, pod: Pod, refused: Refusal | None) -> Figures:
-    """Returns the figures that the rules compare, by requested resource. Of many resources, refused ones come first."""
+    """Returns the figures that the rules compare, by requested resource. Of many resources, refused ones come first.
+
+    Returns none for a pod that is refused by a rule that compares none: the others say nothing of why.
+    """
+    if refused is not None and BY_NAME[refused.rule].numbers is no_figures:
+        return {}
     pod, figures = replace(pod, request=told(pod.request, refused.resources if refused else ())), Figures()
     for rows in _NUMBERS:
         for resource, row in rows(ledger, pod).items():

@@ -439,7 +439,7 @@ INVALID: Rule[Asking] = Rule(
     "queue-invalid", "Queue is invalid", QUEUE, refuses=invalid, numbers=numbers, hints=_to_correct_parent
 )
 NOT_A_LEAF: Rule[Asking] = Rule(
-    "queue-not-a-leaf", "Queue has child queues", QUEUE, refuses=not_a_leaf, numbers=numbers, hints=_to_choose_a_leaf
+    "queue-not-a-leaf", "Queue has child queues", QUEUE, refuses=not_a_leaf, hints=_to_choose_a_leaf
 )
 CAPABILITY: Rule[Asking] = Rule(
     "queue-capability",

@@ -50,7 +50,8 @@ class Use:
         return max(0, self.used - self.bound)
 
 
-def _no_figures(_ledger: Ledger, _pod: Pod) -> Figures:
+def no_figures(_ledger: Ledger, _pod: Pod) -> Figures:
+    """Returns the figures of a rule that compares none."""
     return {}
 
 
@@ -81,7 +82,7 @@ class Rule(Generic[Asking]):
     text: str
     of: str
     refuses: Callable[[Asking], Sequence[str] | None] | None = None
-    numbers: Callable[[Ledger, Pod], Figures] = _no_figures
+    numbers: Callable[[Ledger, Pod], Figures] = no_figures
     figures: tuple[str, ...] = ()
     bound: str = ""
     users: Callable[[Ledger, Pod, str], Iterator[Use]] = _nobody

@@ -94,6 +94,7 @@ def test_only_leaves_take_pods(name):
     cluster = company(queue(ROOT), f"boss:{name}", pod("p", "boss"))
     assert why(cluster, cluster.pods["p"]) == "Queue has child queues"
     assert cluster.check(cluster.pods["p"]).rule == "queue-not-a-leaf"
+    assert verdict_on(cluster, "boss", "p").numbers == {}
     assert cluster.ledger.queues.accounts[name].claim == {}
 
 

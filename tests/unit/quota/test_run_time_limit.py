@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from policy.cluster.cluster import Cluster
+from policy.explain.verdicts import verdict_on
 from policy.objects.batch_job import BatchJob
 from policy.objects.group import Group
 from policy.objects.pod import JobMember
@@ -69,6 +70,11 @@ def test_a_pod_that_says_more_or_nothing_is_refused_and_the_shortest_limit_count
     answer = cluster.admit(cluster.pods["p"], now=0)
     assert answer == (RULE.refusal() if refused else None)
     assert answer is None or answer.message == "Run time exceeds the limit"
+
+
+def test_the_figures_of_other_rules_are_not_told():
+    assert verdict_on(limited(HOUR), "a", "p").numbers == {}
+    assert verdict_on(limited(HOUR, run_time=HOUR), "a", "p").numbers
 
 
 def test_what_a_job_a_group_or_a_default_says_counts_as_well():
