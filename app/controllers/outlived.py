@@ -101,7 +101,7 @@ class Outlived:
         return over and cluster.is_governed(pod) and not exempt_from_eviction(cluster.ledger, pod)
 
     async def _evict(self, pod: Pod) -> None:
-        why = "it has run for longer than its run time"
+        why = f"it has run for longer than {self._store.cluster.run_times.whose_is_over(pod)}"
         gone = evictions.going(self._store.cluster, pod, REASON, why)
         try:
             with self._seats.writing_in(pod.namespace):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from policy.objects.job import short
 from policy.objects.run_time import NOT_SAID, UNREADABLE, RunTime
+from policy.quota.run_time_limit import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from policy.objects.pod import Pod
 
 ANNOTATION = "annotation quotaward.dev/run-time"
+OWN = "its run time"
+"""What a pod has outlived that its own objects speak of, for people."""
 
 
 class RunTimes:
@@ -57,17 +60,28 @@ class RunTimes:
         None if nobody says and no limit holds, or its node has not started it. Deadlines do not count: others enforce
         them. In seconds since the epoch.
         """
-        said = [] if self.unreadable(pod) else [seconds for seconds, _ in self._said(pod)]
-        if not said and not self.unreadable(pod):
-            said = [each.seconds for each in self._defaults(pod)]
-        ledger = self._cluster.ledger
-        limit = ledger.run_time_limits.limit(ledger, pod.namespace, self._cluster.queue_of(pod))
-        times = [*said, *([limit.seconds] if limit is not None else [])]
-        return pod.started + min(times) if times and pod.started else None
+        times = [seconds for seconds, _ in self._shortest_first(pod)]
+        return pod.started + times[0] if times and pod.started else None
+
+    def whose_is_over(self, pod: Pod) -> str:
+        """Returns what a pod has outlived, for people, as ``is_over_at`` counts; without numbers."""
+        return next((whose for _, whose in self._shortest_first(pod)), OWN)
 
     def unreadable(self, pod: Pod) -> str:
         """Returns whose annotation cannot be read, for people; empty if all can."""
         return next((who for seconds, who in self._said(pod) if seconds == UNREADABLE), "")
+
+    def _shortest_first(self, pod: Pod) -> list[tuple[int, str]]:
+        """Returns what is said of a pod but for deadlines, and the limit, with whose it is. What is said comes first."""
+        found = list[tuple[int, str]]()
+        if not self.unreadable(pod):
+            found = [(seconds, OWN) for seconds, _ in self._said(pod)]
+            found = found or [(each.seconds, f"{each.title} says (run-time)") for each in self._defaults(pod)]
+        ledger = self._cluster.ledger
+        limit = ledger.run_time_limits.limit(ledger, pod.namespace, self._cluster.queue_of(pod))
+        if limit is not None:
+            found.append((limit.seconds, f"{limit.title} allows (max-run-time)"))
+        return sorted(found, key=lambda each: each[0])
 
     def _all(self, pod: Pod) -> list[RunTime]:
         """Returns all that counts of what is said of a pod. Defaults count where nothing else is said."""
@@ -75,7 +89,7 @@ class RunTimes:
         if self.unreadable(pod):
             return deadlines
         said = [RunTime(seconds) for seconds, _ in self._said(pod)]
-        return deadlines + said or list(self._defaults(pod))
+        return deadlines + said or [RunTime(each.seconds) for each in self._defaults(pod)]
 
     def _deadlines(self, pod: Pod) -> Iterator[RunTime]:
         if pod.deadline > 0:
@@ -95,14 +109,14 @@ class RunTimes:
         if job is not None and job.run_time:
             yield job.run_time, f"{ANNOTATION} of its Job {job.name}"
 
-    def _defaults(self, pod: Pod) -> Iterator[RunTime]:
+    def _defaults(self, pod: Pod) -> Iterator[Limit]:
         queue = self._cluster.queues.get(self._cluster.queue_of(pod))
         if queue is not None and queue.run_time > NOT_SAID:
-            yield RunTime(queue.run_time)
+            yield Limit(queue.run_time, "", queue.name)
         account = self._cluster.ledger.accounts.get(pod.namespace)
         quota = account.quota if account is not None else None
         if quota is not None and quota.run_time > NOT_SAID:
-            yield RunTime(quota.run_time)
+            yield Limit(quota.run_time, pod.namespace, quota.name)
 
     def _job(self, pod: Pod) -> BatchJob | None:
         jobs = self._cluster.batch_jobs

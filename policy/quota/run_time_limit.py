@@ -25,7 +25,7 @@ REFUSAL = RULE.refusal()
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The limit of an elastic quota, or of a queue (then its namespace is empty), in seconds."""
+    """The limit or the default of an elastic quota, or of a queue (then its namespace is empty), in seconds."""
 
     seconds: int
     namespace: str

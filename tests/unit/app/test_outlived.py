@@ -14,6 +14,7 @@ from tests.unit.app.given import Clock, made, namespace, node, pod, queue, quota
 
 EPOCH = 1_767_225_600.0
 STARTED = "2026-01-01T00:00:00Z"
+QUEUES = [namespace("a", **{"scheduling.volcano.sh/queue-name": "q"})]
 
 
 def timed(item, **times):
@@ -28,11 +29,27 @@ def running(name="p", of="a", **fields):
 
 
 def gone(seconds, *items, looks=1, bounds=None, **settings):
-    """Who is gone so many seconds after all pods have started, and the Events on them."""
+    """Who is gone so many seconds after all pods have started."""
+    return looked(seconds, *items, looks=looks, bounds=bounds, **settings)[0]
+
+
+class Noting(RecordingActuator):
+    """Notes the messages of Events."""
+
+    def __init__(self, store):
+        super().__init__(store)
+        self.told = []
+
+    def report(self, event):
+        self.told.append(event.message)
+
+
+def looked(seconds, *items, looks=1, bounds=None, **settings):
+    """Who is gone so many seconds after all pods have started, and the messages of Events on them."""
     clock = Clock(0.0)
     store = store_with(node(), *(bounds if bounds is not None else [quota("a", max={"cpu": 9})]), *items, clock=clock)
     store.cluster.epoch, clock.now = EPOCH, seconds
-    before, actuator = {each.name for each in store.cluster.pods.values()}, RecordingActuator(store)
+    before, actuator = {each.name for each in store.cluster.pods.values()}, Noting(store)
     controller = Outlived(store, actuator, RunTimeSettings(**{"evict": True} | settings))
 
     async def look():
@@ -42,7 +59,27 @@ def gone(seconds, *items, looks=1, bounds=None, **settings):
             clock.now += 2 * AGAIN[0]
 
     asyncio.run(look())
-    return before - {each.name for each in store.cluster.pods.values()}
+    return before - {each.name for each in store.cluster.pods.values()}, actuator.told
+
+
+@pytest.mark.parametrize(
+    ("item", "bounds", "why"),
+    [
+        (timed(running(), run_time="1h"), [quota("a")], "than its run time"),
+        (running(), [timed(quota("a"), run_time="1h")], "than ElasticQuota a/quota says (run-time)"),
+        (running(), [*QUEUES, timed(queue(), run_time="1h")], "than Queue q says (run-time)"),
+        (running(), [*QUEUES, timed(queue(), max_run_time="1h")], "than Queue q allows (max-run-time)"),
+        (running(), [timed(quota("a"), max_run_time="1h")], "than ElasticQuota a/quota allows (max-run-time)"),
+        (
+            timed(running(), run_time="2h"),
+            [timed(quota("a"), max_run_time="1h")],
+            "than ElasticQuota a/quota allows (max-run-time)",
+        ),
+        (timed(running(), run_time="1h"), [timed(quota("a"), max_run_time="1h")], "than its run time"),
+    ],
+)
+def test_the_event_says_whose_limit_it_was(item, bounds, why):
+    assert looked(9999, item, bounds=bounds)[1] == [f"evicted: it has run for longer {why}"]
 
 
 @pytest.mark.parametrize(("seconds", "goes"), [(3600, False), (3659, False), (3661, True)])
@@ -52,9 +89,6 @@ def test_a_pod_goes_once_its_run_time_and_the_grace_are_over(seconds, goes):
 
 def test_nobody_goes_unless_that_is_switched_on():
     assert gone(9999, timed(running(), run_time="1h"), evict=False) == set()
-
-
-QUEUES = [namespace("a", **{"scheduling.volcano.sh/queue-name": "q"})]
 
 
 @pytest.mark.parametrize(
