@@ -48,7 +48,7 @@ from app.times import rfc3339
 from app.whatif.expected_starts import ExpectedStarts
 from policy.cluster.cluster import Cluster
 from policy.cluster.shown_resources import shown
-from policy.explain.next_steps import Times, next_steps
+from policy.explain.next_steps import Times, next_steps, notice_on
 from policy.explain.remedy import listed
 from policy.explain.terminating import conditions_of_quota, late_beside, sentences
 from policy.explain.verdicts import verdict_on
@@ -127,7 +127,8 @@ async def explain_pod(namespace: str, name: str, request: Request, store: Synced
     verdict = _with_near_names(store.cluster, pod, verdict_on(store.cluster, namespace, name))
     if pod is None or not pod.pending:
         late = sentences(store.cluster, late_beside(store.cluster, pod), rfc3339) if pod else ()
-        shown = explanation((namespace, name), verdict, "", (), (), None, late)
+        steps = notice_on(store.cluster, pod, _times(request, store)) if pod is not None and pod.assigned else []
+        shown = explanation((namespace, name), verdict, "", (), steps, None, late)
         gone = store.evictions.of(namespace, name)
         if gone is None or (pod is not None and pod.uid != gone.uid):
             return shown
@@ -176,11 +177,11 @@ async def _explain(
     """Explains the verdict on a waiting pod, or on the Job that it stands for."""
     cluster, trials = store.cluster, request.app.state.trials
     settings: Settings = request.app.state.settings
-    now = store.clock()
-    times = Times(now, time.time() - now, settings.reclaim.delay, settings.reclaim.notice)
     outlook = "; ".join(filter(None, [each async for each in _outlooks(request, cluster, pod)]))
     held = holders_of(cluster, pod, verdict)
-    steps = await at_leisure(next_steps(cluster, pod, settings.reserve.terms, times, settings.why_idle))
+    steps = await at_leisure(
+        next_steps(cluster, pod, settings.reserve.terms, _times(request, store), settings.why_idle)
+    )
     if not pod.terminating:
         steps += end_of_job(cluster, pod, time.time())
     waits = verdict.outcome == "refused" or pod.uid in cluster.attempts.unschedulable_since
@@ -193,6 +194,11 @@ async def _explain(
     shown = explanation(name, verdict, outlook, held, steps, searched, late, observe=observe, title=title)
     more = {"gate": gates.place_of(cluster, pod), "expected_start": start}
     return shown.model_copy(update=more | {"summary": shown.summary + expected.sentence(start)})
+
+
+def _times(request: Request, store: Store) -> Times:
+    now, of_reclaim = store.clock(), request.app.state.settings.reclaim
+    return Times(now, time.time() - now, of_reclaim.delay, of_reclaim.notice)
 
 
 @router.get("/waiting", responses=problems(404))

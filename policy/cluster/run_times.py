@@ -72,7 +72,7 @@ class RunTimes:
         return next((who for seconds, who in self._said(pod) if seconds == UNREADABLE), "")
 
     def _shortest_first(self, pod: Pod) -> list[tuple[int, str]]:
-        """Returns what is said of a pod but for deadlines, and the limit, with whose it is. What is said comes first."""
+        """Returns what is said of a pod but for deadlines, and the limit, with whose each is. The shortest is first."""
         found = list[tuple[int, str]]()
         if not self.unreadable(pod):
             found = [(seconds, OWN) for seconds, _ in self._said(pod)]

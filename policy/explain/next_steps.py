@@ -88,6 +88,20 @@ def next_steps(
     return [*steps, *_of_excess(cluster, pod), *_of_elasticity(cluster, pod)]
 
 
+def notice_on(cluster: Cluster, pod: Pod, times: Times) -> list[NextStep]:
+    """Returns when a pod on a node is evicted, and for whom, while the notice of a plan runs; else nothing."""
+    now = times.now + times.epoch
+    if not times.notice or pod.terminating or pod.finished or cluster.leaving.has_been_asked(pod.uid):
+        return []
+    plans = [each for each in cluster.reservations.plans.values() if each.since + times.notice > now]
+    for plan in sorted(plans, key=lambda each: each.since):
+        if cluster.reservations.is_in_force(plan) and reclaim.takes(cluster, plan, pod):
+            at = plan.since + times.notice
+            text = f"it will be evicted at {time_text(at, now)} for {plan.pod.namespace}/{plan.pod.name}"
+            return [NextStep("to-be-evicted", text, at - now)]
+    return []
+
+
 def unjudged_text(what: str) -> str:
     """Returns what it means for a pod to have more of something than is judged."""
     return f"{what}: it is let in by numbers, nobody is evicted for it, and its anti-affinity keeps nobody away here"

@@ -130,6 +130,17 @@ def with_jobs(cluster: Cluster, reservation: Reservation, most: int) -> list[tup
     return found
 
 
+def takes(cluster: Cluster, reservation: Reservation, pod: Pod) -> bool:
+    """Whether a pod on a node goes for a plan: as a victim, or with its Job, which is suspended as a whole."""
+    if any(victim.uid == pod.uid for victim in reservation.victims):
+        return True
+    whole = cluster.batch_jobs.whole(pod)
+    if whole is None or lowering(cluster, reservation, whole) is not None:
+        return False
+    wholes = map(cluster.batch_jobs.whole, staying(cluster, reservation))
+    return any(each is not None and each.uid == whole.uid for each in wholes)
+
+
 def _is_lowered_for(cluster: Cluster, uid: str) -> bool:
     """Whether the Job of a victim has been lowered so that it goes."""
     whole = cluster.batch_jobs.whole(cluster.pods[uid])

@@ -1,6 +1,7 @@
 """With ``reclaim.notice`` victims are told before they are evicted. See docs/time.md."""
 
 import asyncio
+import re
 from dataclasses import replace
 
 import msgspec
@@ -9,11 +10,12 @@ import pytest
 from app.actuators.protocol import ActionFailed
 from app.controllers.reclaim import Reclaim
 from app.extender.endpoints import Extender
-from policy.explain.next_steps import Times, next_steps
+from app.settings import Settings
+from policy.explain.next_steps import Times, next_steps, notice_on
 from policy.preemption import reclaim
 from policy.reserve.starving import Terms
 from policy.stepwise import at_once
-from tests.unit.app.given import pod, quota, see
+from tests.unit.app.given import client_of, pod, quota, see
 from tests.unit.app.test_batch_jobs import QUEUED
 from tests.unit.app.test_batch_jobs import World as JobWorld
 from tests.unit.app.test_reclaim import EPOCH, SETTINGS, ApiServer, World
@@ -173,6 +175,35 @@ def test_who_waits_is_told_of_the_notice(warned):
     assert later[0].step == "victims-leaving"
 
 
+def told_of(world, name, notice=NOTICE, later=0.0):
+    cluster = world.store.cluster
+    pod = next(each for each in cluster.pods.values() if each.name == name)
+    return notice_on(cluster, pod, Times(world.clock.now + later, EPOCH, 1.0, notice))
+
+
+def test_a_victim_is_said_to_be_evicted_at_its_time(warned):
+    victim = warned.noted[0]
+    [step] = told_of(warned, victim)
+    assert (step.step, step.after) == ("to-be-evicted", NOTICE)
+    assert re.fullmatch(r"it will be evicted at \d\d:\d\d UTC for b/owner", step.text)
+    others = {each.name for each in warned.store.cluster.pods.values()} - {victim}
+    assert not any(told_of(warned, other) for other in others)
+    assert told_of(warned, victim, notice=0.0) == told_of(warned, victim, later=NOTICE) == []
+    cluster = warned.store.cluster
+    cluster.delete_pod(cluster.pod("b", "owner").uid)
+    assert told_of(warned, victim) == []
+
+
+def test_an_explanation_of_a_victim_has_its_time(warned, monkeypatch):
+    monkeypatch.setattr("time.time", lambda: EPOCH + warned.clock.now)
+    client = client_of(warned.store)
+    client.app.state.settings = Settings(reclaim={"notice": NOTICE})
+    of_a = next(each.namespace for each in warned.store.cluster.pods.values() if each.name == warned.noted[0])
+    shown = client.get(f"/api/v1/pods/{of_a}/{warned.noted[0]}").json()
+    assert [each["step"] for each in shown["next"]] == ["to-be-evicted"]
+    assert "Next: it will be evicted at" in shown["summary"]
+
+
 @pytest.mark.parametrize("gives_notice", [True, False])
 def test_preempt_names_nobody_of_another_namespace(gives_notice):
     world = World()
@@ -197,6 +228,7 @@ def job_is_warned():
 def test_all_pods_of_a_job_that_goes_as_a_whole_are_told(job_is_warned):
     at = EPOCH + job_is_warned.clock.now + NOTICE
     assert job_is_warned.api.notices == {f"r{number}": [at] for number in range(4)}
+    assert all(told_of(job_is_warned, f"r{number}") for number in range(4))
     told = {name for name, reason in job_is_warned.api.told if reason == "EvictionNotice"}
     assert told == {f"r{number}" for number in range(4)}
     job_is_warned.passes(3)
