@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ANNOTATION = "annotation quotaward.dev/run-time"
 OWN = "its run time"
-"""What a pod has outlived that its own objects speak of, for people."""
+"""The time that a pod, its group or its Job says, for people."""
 
 
 class RunTimes:

@@ -82,7 +82,7 @@ def next_steps(
         *_of_gate(cluster, pod, why_idle("gates")),
         *of_reclaim,
         *_of_gang(cluster.gangs, pod, times),
-        *_of_kept_nodes(cluster, pod),
+        *_of_kept_nodes(cluster, pod, times),
         *of_reserving,
     ] or [_to_be_tried(cluster, pod)]
     return [*steps, *_of_excess(cluster, pod), *_of_elasticity(cluster, pod)]
@@ -224,15 +224,22 @@ def _of_gang(gangs: Gangs, pod: Pod, times: Times) -> Iterator[NextStep]:
         yield NextStep("gang-waiting", f"{text}; it starts as soon as there is room for all of them at once")
 
 
-def _of_kept_nodes(cluster: Cluster, pod: Pod) -> Iterator[NextStep]:
+def _of_kept_nodes(cluster: Cluster, pod: Pod, times: Times) -> Iterator[NextStep]:
     """Tells which jobs the nodes are reserved for, if all nodes with room for the pod are."""
     if not len(cluster.reservations.reserved) or pod.uid in cluster.grants:
         return
     fitting = {cluster.table.names[row] for row in np.flatnonzero(fit.fits(cluster.table, pod))}
     if fitting and fitting <= cluster.reservations.nodes_reserved_from(pod):
-        there = (each for each in cluster.reservations.reserved if each.node in fitting)
-        jobs = sorted({f"{each.pod.namespace}/{short(each.job)}" for each in there})
-        text = f"the nodes that have room are reserved for {listed(jobs)}, and free for all again once that has started"
+        promised = dict[str, float]()
+        for each in cluster.reservations.reserved:
+            if each.node in fitting:
+                promised[f"{each.pod.namespace}/{short(each.job)}"] = each.promised_start
+        now = times.now + times.epoch
+        until = {
+            job: f", which has room by {time_text(at, now)} at the latest" if at else "" for job, at in promised.items()
+        }
+        jobs = listed([f"{job}{until[job]}" for job in sorted(until)])
+        text = f"the nodes that have room are reserved for {jobs}, and free for all again once that has started"
         yield NextStep("nodes-reserved", text)
 
 

@@ -15,27 +15,34 @@ from policy.objects.quantity import render
 from policy.objects.resources import total
 from policy.objects.verdict import MOST_TOLD
 from policy.preemption import reclaim
+from policy.preemption.foreseen import time_text
 from policy.preemption.ranking import importance
 
 ADDED = "additional"
 """The prefix of the names of added nodes."""
 HOSTNAME = "kubernetes.io/hostname"
+ROUNDED = 60
+"""Deadlines are rounded down to this many seconds, as it takes a while until one is set."""
 MOST_NODES = 200
 """The most nodes that are searched for pods to end: those with the smallest shortage."""
 
 
 def for_room(need: Need) -> Remedies:
-    """Suggests the end of jobs with reserved nodes or of pods there, budgets that allow an eviction, and more nodes."""
+    """Suggests a deadline, budgets that allow an eviction, more nodes, the end of pods, or of jobs with reserved nodes.
+
+    The deletion of a job of others comes last: it starves.
+    """
     cluster, pod = need.cluster, need.pod
     table = cluster.table
     fitting = {table.names[row] for row in np.flatnonzero(fit.fits(table, pod))}
     reserved = cluster.reservations.nodes_reserved_from(pod)
-    if fitting and fitting <= reserved | cluster.reservations.nodes_held_from(pod):
-        yield from _unreserve(cluster, fitting & reserved)
+    kept = fitting & reserved if fitting <= reserved | cluster.reservations.nodes_held_from(pod) else set[str]()
+    yield from _be_short(need, kept)
     yield from _let_go(cluster, pod)
     yield from add_nodes(need)
     if len(need.members) == 1:
         yield from _end_on_a_node(cluster, pod, reserved)
+    yield from _unreserve(cluster, kept)
 
 
 def add_nodes(need: Need) -> Iterator[Remedy]:
@@ -67,6 +74,22 @@ def add_nodes(need: Need) -> Iterator[Remedy]:
     )
 
 
+def _be_short(need: Need, nodes: set[str]) -> Iterator[Remedy]:
+    """Suggests a deadline with which the pods are surely gone before the latest promised start of these nodes."""
+    cluster, now = need.cluster, need.cluster.protection.now
+    promised = [(on.promised, node) for node in nodes if (on := cluster.reservations.nodes.on(node)) and on.promised]
+    if not promised or not now:
+        return
+    at, node = max(promised)
+    left = at - now - max(each.grace for each in need.members) - cluster.rules.backfill_margin
+    most = int(left // ROUNDED) * ROUNDED
+    if most > 0:
+        text = f"a pod that surely ends by {time_text(at, now)} may start on node {node}: set activeDeadlineSeconds"
+        fields = ((("spec", "activeDeadlineSeconds"), most),)
+        changes = tuple(ObjectChange("Pod", each.namespace, each.name, fields) for each in need.members)
+        yield Remedy("backfill", f"{text} of {names_of(need.members)} to at most {most}", changes)
+
+
 def _unreserve(cluster: Cluster, nodes: set[str]) -> Iterator[Remedy]:
     """Suggests the end of a job that nodes are reserved for."""
     there = (each for each in cluster.reservations.reserved if each.node in nodes)
@@ -74,7 +97,9 @@ def _unreserve(cluster: Cluster, nodes: set[str]) -> Iterator[Remedy]:
         job = cluster.groups.job(namespace, name)
         if job is not None:
             pods = job.waiting + job.granted
-            text = f"delete {names_of(pods)}: nodes are reserved for {job.title}, which starves"
+            text = (
+                f"wait until {job.title} has started, which starves and has reserved nodes, or delete {names_of(pods)}"
+            )
             yield Remedy("unreserve", text, tuple(removed(each) for each in pods))
             return
 

@@ -1,6 +1,9 @@
 """How remedies are looked for: what is enough for the pod alone first, and nothing is said to be tried that was not."""
 
+import re
 import time
+from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import count, islice
 
 import pytest
@@ -10,10 +13,12 @@ from app.whatif import remedies
 from app.whatif.remedies import ALONE, UNTRIED, WITH_ALL, RemedySearch
 from app.whatif.service import COMPLETE, OUT_OF_TIME, Trials
 from app.whatif.trial import Scene
+from policy.explain.next_steps import Times, next_steps
 from policy.explain.remedies import WAYS
 from policy.explain.verdicts import verdict_on
 from policy.reserve.starving import Terms
 from policy.simulate.snapshot import snapshot
+from policy.stepwise import at_once
 from tests.unit.app.given import client_of, node, pod, quota, refused, store_with
 from tests.unit.app.situations import NO_ROOM, TOLD, cpus, group, member, running, situations
 
@@ -52,6 +57,25 @@ def test_what_is_enough_for_the_pod_alone_is_known_before_all_others_are_looked_
     found = alone(monkeypatch, store_with(*situations()[name]))
     assert any(TOLD[name][-1] in each.text for each in found if each.tried == ALONE), found
     assert all(each.tried in (ALONE, UNTRIED) for each in found)
+
+
+def test_before_a_promised_start_a_deadline_is_tried_first():
+    there = situations()["reserved"]
+    there[1]["spec"] |= {"activeDeadlineSeconds": 3600, "terminationGracePeriodSeconds": 0}
+    there[1]["status"] = {"phase": "Running", "startTime": datetime.now(UTC).isoformat()}
+    store, now = store_with(*there), time.time()
+    cluster, epoch = store.cluster, now - store.clock()
+    cluster.protection.pass_time(now)
+    [own] = cluster.reservations.reserved
+    cluster.upsert_reservation(replace(own, promised_start=float(int(now) + 3600), promised_at=float(int(now))))
+    looked = RemedySearch(Scene(snapshot(cluster, store.clock()), Terms(), epoch), cluster.pod("b", "p"))
+    at_once(looked.run_steps())
+    [first, *_, last] = looked.found
+    assert (first.target, first.path, first.value) == ("Pod b/p", "spec.activeDeadlineSeconds", "3480")
+    assert (first.tried, last.tried) == (WITH_ALL, WITH_ALL)
+    assert last.text.startswith("wait until a/big has started")
+    step = at_once(next_steps(cluster, cluster.pod("b", "p"), Terms(), Times(store.clock(), epoch, 1.0)))[0]
+    assert re.search(r"reserved for a/big, which has room by \d\d:\d\d UTC( tomorrow)? at the latest, and", step.text)
 
 
 def crowd(number):

@@ -8,6 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from policy.explain.remedy import Need
+from policy.explain.room_remedies import for_room
 from policy.objects.batch_job import BatchJob
 from policy.objects.pod import JobMember
 from policy.objects.reservation import STARVING, PodName, Reservation
@@ -368,3 +370,34 @@ def test_the_job_comes_before_another_for_which_its_node_was_reserved_later():
     passes(cluster, 31, "r2")
     assert refused(cluster, first) is None
     assert refused(cluster, second) == "node-reserved"
+
+
+def ways(cluster, *pods):
+    """The sorts and the texts of what is suggested to pods that want room."""
+    return {each.sort: each for each in for_room(Need(cluster, pods, ())) if each is not None}
+
+
+def test_who_is_kept_from_a_promised_node_is_told_first_how_short_it_has_to_be():
+    pod = sized_pod("s", 2, grace=10)
+    cluster = example(pod)
+    found = ways(cluster, pod)
+    told = "a pod that surely ends by 14:47 UTC may start on node n1: set activeDeadlineSeconds of a/s to at most 3540"
+    assert found["backfill"].text == told
+    assert next(iter(found)) == "backfill"
+    assert list(found)[-1] == "unreserve"
+    assert found["unreserve"].text.startswith("wait until a/big has started, which starves and has reserved nodes, or")
+    assert refused(cluster, replace(pod, deadline=3540)) is None
+    assert refused(cluster, replace(pod, deadline=3600)) == "node-reserved"
+
+
+@pytest.mark.parametrize(("grace", "offered"), [(60 * MINUTE - 30 - MINUTE, True), (60 * MINUTE - 30 - 59, False)])
+def test_no_deadline_is_suggested_that_leaves_no_time(grace, offered):
+    pod = sized_pod("s", 2, grace=grace)
+    assert ("backfill" in ways(example(pod), pod)) is offered
+
+
+def test_without_a_promise_no_deadline_is_suggested():
+    pod = sized_pod("s", 2)
+    found = ways(world(sized(size=SIZE), replace(R1, deadline=0), R2, waiting(cpu=8), pod), pod)
+    assert "backfill" not in found
+    assert list(found)[-1] == "unreserve"
