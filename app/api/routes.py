@@ -46,9 +46,10 @@ from app.shapes import quantities, used_of
 from app.store.store import Store
 from app.times import rfc3339
 from app.whatif.expected_starts import ExpectedStarts
+from app.whatif.missing_claims import missing_claim
 from policy.cluster.cluster import Cluster
 from policy.cluster.shown_resources import shown
-from policy.explain.next_steps import Times, next_steps, notice_on
+from policy.explain.next_steps import NextStep, Times, next_steps, notice_on
 from policy.explain.remedy import listed
 from policy.explain.terminating import conditions_of_quota, late_beside, sentences
 from policy.explain.verdicts import verdict_on
@@ -182,6 +183,9 @@ async def _explain(
     steps = await at_leisure(
         next_steps(cluster, pod, settings.reserve.terms, _times(request, store), settings.why_idle)
     )
+    if missing := missing_claim(store, settings, pod):
+        steps = [NextStep("claim-missing", f"ResourceClaim {missing} does not exist"), *steps]
+        steps = [each for each in steps if each.step != "to-be-tried"]
     if not pod.terminating:
         steps += end_of_job(cluster, pod, time.time())
     waits = verdict.outcome == "refused" or pod.uid in cluster.attempts.unschedulable_since

@@ -11,6 +11,7 @@ from app.garbage import undisturbed
 from app.pause import Pause, TimeIsUp, at_leisure
 from app.settings import Settings
 from app.store.store import Store
+from app.whatif.missing_claims import missing_claim
 from app.whatif.start_errors import StartErrors
 from policy.objects.pod import Pod
 from policy.simulate.expected_start import ExpectedStart, Forecast, never
@@ -69,6 +70,11 @@ class ExpectedStarts:
             self._next_at, self._stale_at = started + rest, self._store.clock() + 2 * rest
             self._work = None
 
+    def _lacks_claim(self, uid: str) -> bool:
+        """Whether a pod starts nowhere, as a claim that it names does not exist. The forecast knows no such claims."""
+        pod = self._store.cluster.pods.get(uid)
+        return pod is not None and missing_claim(self._store, self._settings, pod) != ""
+
     async def _play(self, pause: Pause) -> None:
         deadline = time.perf_counter() + self._settings.whatif.time_limit
         terms, now, cluster = self._settings.reserve.terms, self._store.clock(), self._store.cluster
@@ -80,6 +86,8 @@ class ExpectedStarts:
             try:
                 is_complete = await at_leisure(forecast.play_steps(), deadline, pause)
             finally:
-                self._found, self._without = forecast.found, forecast.waiting if is_complete else set()
-                self.errors.expect(forecast.found, now + epoch)
+                found = {uid: start for uid, start in forecast.found.items() if not self._lacks_claim(uid)}
+                without = forecast.waiting | (forecast.found.keys() - found.keys())
+                self._found, self._without = found, without if is_complete else set()
+                self.errors.expect(found, now + epoch)
                 await at_leisure(discard_steps(copy), pause=pause)

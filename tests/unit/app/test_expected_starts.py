@@ -7,10 +7,12 @@ import pytest
 from app.api.expected import model, sentence
 from app.observability import metrics
 from app.settings import Settings
+from app.store.resource_claims import RESOURCE_CLAIMS
 from app.whatif import expected_starts
 from app.whatif.expected_starts import ExpectedStarts
+from app.whatif.missing_claims import missing_claim
 from policy.simulate.expected_start import ExpectedStart
-from tests.unit.app.given import Clock, client_of, node, pod, refused, see, store_with
+from tests.unit.app.given import Clock, client_of, made, node, pod, refused, see, store_with
 from tests.unit.app.situations import NO_ROOM, cpus
 
 STARTED = "2099-01-01T00:00:00Z"
@@ -172,3 +174,28 @@ def test_of_a_pod_that_is_gone_nothing_is_measured():
     store.cluster.delete_pod(store.cluster.pod("b", "p").uid)
     asyncio.run(starts.errors.look())
     assert errors() == before
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_pod_whose_claim_does_not_exist_is_told_so_and_has_no_expected_start(is_there):
+    item = pod("p", "b", resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}])
+    there = [made(RESOURCE_CLAIMS, "c", "b", spec={"devices": {"requests": []}})] if is_there else []
+    store = store_with(node("n1", **cpus(2)), item, *there)
+    told = client_of(store).get("/api/v1/pods/b/p").json()
+    steps = [each["text"] for each in told["next"]]
+    assert bool(told["expectedStart"]["at"]) is is_there
+    assert ("ResourceClaim c does not exist" in steps) is not is_there
+    assert ("Next: ResourceClaim c does not exist." in told["summary"]) is not is_there
+    assert ("the scheduler has not tried it yet" in steps) is is_there
+    store.complete(RESOURCE_CLAIMS, without=True)
+    told = client_of(store).get("/api/v1/pods/b/p").json()
+    assert told["expectedStart"]["at"]
+    assert "the scheduler has not tried it yet" in [each["text"] for each in told["next"]]
+
+
+@pytest.mark.parametrize(("claims", "missing"), [((), ""), (("d",), "c")])
+def test_in_a_folder_without_claims_none_is_missing(claims, missing):
+    item = pod("p", "b", resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}])
+    there = [made(RESOURCE_CLAIMS, name, "b", spec={"devices": {"requests": []}}) for name in claims]
+    store = store_with(node("n1", **cpus(2)), item, *there)
+    assert missing_claim(store, Settings(manifests="/tmp"), store.cluster.pod("b", "p")) == missing
