@@ -17,7 +17,7 @@ from app.checks.bounds import bound_findings
 from app.checks.events import unanswered
 from app.checks.finding import Finding, error, info, warning
 from app.checks.folder import resource_findings, resources_there
-from app.checks.requests import BROKEN, PAGE, Unreachable, all_objects, ask, first_page, get, objects, words
+from app.checks.requests import BROKEN, MOST, PAGE, Unreachable, all_objects, ask, first_page, get, objects, words
 from app.checks.rights import EVERYTHING, Right, rights, rights_to_delete, rights_to_start_jobs
 from app.kube.client import KubeClient
 from app.settings import LeaderSettings, Settings
@@ -259,7 +259,7 @@ async def _schedulers(client: KubeClient, _: Settings, live: Live) -> None:
 
 async def _events(client: KubeClient, _: Settings, live: Live) -> None:
     """Checks whether the schedulers' events repeat Quotaward's answers."""
-    query = {"fieldSelector": "reason=FailedScheduling", "limit": str(PAGE)}
+    query = {"fieldSelector": "reason=FailedScheduling", "limit": str(MOST)}
     status, document = await get(client, "/api/v1/events", query)
     if status != HTTPStatus.OK:
         live.findings.append(info(f"events cannot be read: the API server answers {status}"))

@@ -284,7 +284,7 @@ def test_the_next_hours_are_drawn_and_read_as_a_table(serve, open_page):
     live(page)
     assert strip.bounding_box()["width"] > 200
     page.get_by_text("Who starts first").first.press("Enter")
-    page.get_by_role("columnheader", name="Expected start").wait_for()
+    page.get_by_role("region", name="Who starts first").get_by_role("columnheader", name="Expected start").wait_for()
     table = page.get_by_role("region", name="Who starts first")
     assert "one/runs" in table.inner_text()
     table.focus()

@@ -116,12 +116,20 @@ class Cluster:
 
     def _all(self, kind: Kind) -> list[Object]:
         """All objects of a kind; none where its definition is not installed."""
-        try:
-            return self.api.request("GET", kind.path)["items"]
-        except httpx.HTTPStatusError as error:
-            if error.response.status_code != httpx.codes.NOT_FOUND:
-                raise
-            return []
+        found: list[Object] = []
+
+        def is_listed() -> bool:
+            try:
+                found[:] = self.api.request("GET", kind.path)["items"]
+            except httpx.HTTPStatusError as error:
+                if error.response.status_code == httpx.codes.TOO_MANY_REQUESTS:
+                    return False  # an API server that was started a moment ago still reads this kind
+                if error.response.status_code != httpx.codes.NOT_FOUND:
+                    raise
+            return True
+
+        wait_until(is_listed, f"{kind.path} is served")
+        return found
 
     def _are_pods_gone(self) -> bool:
         """Deletes the pods that are there, whatever namespace they are in: a controller may make one late."""

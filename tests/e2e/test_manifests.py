@@ -228,7 +228,20 @@ def test_kubectl_shows_all_three_in_one_table_each(cluster, install_tools):
             [f"{kinds[1]}/q", "3", "Open", '{"cpu":"1"}', '{"cpu":"2"}'],
         ],
         [
-            ["NAMESPACE", "NAME", "REASON", "NAMESPACE", "JOB", "POD", "NODE", "FREED", "BLOCKED", "FAILED", "AGE"],
+            [
+                "NAMESPACE",
+                "NAME",
+                "REASON",
+                "NAMESPACE",
+                "JOB",
+                "POD",
+                "NODE",
+                "PROMISED",
+                "FREED",
+                "BLOCKED",
+                "FAILED",
+                "AGE",
+            ],
             [f"{kinds[2]}/kept", "Starving", "a", "pods/p", "p", "n1"],
         ],
     ]

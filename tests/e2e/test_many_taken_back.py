@@ -69,8 +69,9 @@ def test_jobs_that_are_taken_back_at_once_do_not_fail_and_do_only_what_is_left(
         wait_until(lambda: running("1") == JOBS, "they go on", 200)
         end(cluster, queued, mine, "1")
         wait_until(lambda: all(status(name).get("succeeded") == 2 for name in names), "all are done", 200, every=1)
-    jobs = [record for record in recorder.records if record.kind == "jobs"]
-    assert [name for name in names if changes(jobs, name) != {"started": 2, "suspended": 1}] == []
+    jobs = [each for each in recorder.records if each.kind == "jobs" and each.object["metadata"]["namespace"] == queued]
+    of_each = {name: changes(jobs, name) for name in names}
+    assert {name: found for name, found in of_each.items() if found != {"started": 2, "suspended": 1}} == {}
     assert not [name for name in names if status(name).get("failed")]
     made = {
         record.object["metadata"]["uid"]: record.object["metadata"]["labels"]

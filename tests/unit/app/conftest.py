@@ -5,7 +5,7 @@ import pytest
 from tests.unit.app.manifest_folder import GOOD, Folder
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="package", autouse=True)
 def _no_certificates_of_the_system():
     """Each client of the API server reads all of them, which takes 30 ms, though nothing here asks a public server."""
     with pytest.MonkeyPatch.context() as patched:

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import time
 
 import httpx
@@ -10,7 +11,7 @@ import pytest
 from policy.stepwise import at_once
 from tests.unit.app.given import client_of, namespace, node, pod, queue, quota, refused, see, store_with
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.skipif(not os.environ.get("QUOTAWARD_LONG"), reason="it measures time: QUOTAWARD_LONG=1")
 
 QUOTAS, JOBS, NODES, QUEUES = 1000, 10_000, 200, 50
 MOST = 0.3
