@@ -132,11 +132,13 @@ def test_an_elastic_job_starts_with_what_there_is_room_for_and_grows(cluster, qu
     cluster.node("n2", cpu=2)
     wait_for(watching, bound=3)
     assert stored(cluster, queued) == (3, 4)
-    assert "starts with 3 of 4 pods" in events(cluster, queued, "Started")[0]
+    wait_until(
+        lambda: any("starts with 3 of 4 pods" in each for each in events(cluster, queued, "Started")), "it is said"
+    )
     cluster.node("n3", cpu=9)
     wait_for(watching, bound=4)
     assert stored(cluster, queued) == (4, 4)
-    assert events(cluster, queued, "Grown")
+    wait_until(lambda: events(cluster, queued, "Grown"), "that is said, too")
     ensure_for(1, lambda: len(watching.pods) == 4, "it never has more pods than are asked for")
 
 
@@ -196,7 +198,8 @@ def test_an_elastic_job_is_lowered_to_its_minimum_and_only_then_suspended(cluste
         wait_until(lambda name=name: name in bound(theirs), f"{name} has its room")
         assert (stored(cluster, queued), suspended(cluster, queued, "j")) == ((left, 4), [])
         ensure_for(1, lambda left=left: len(mine.pods) == left, "no more go, and none comes back")
-    assert any("parallelism lowered from 3 to 2" in each for each in events(cluster, queued, "TakenBack"))
+    lowered = "parallelism lowered from 3 to 2"
+    wait_until(lambda: any(lowered in each for each in events(cluster, queued, "TakenBack")), "its Job is told")
     cluster.api.create(pod("o3", owner))
     wait_until(lambda: "o3" in bound(theirs), "the last one has its room")
     assert (stored(cluster, queued), suspended(cluster, queued, "j")) == ((4, 4), ["j"])
