@@ -191,7 +191,7 @@ def test_a_job_set_waits_starts_and_is_taken_back_and_its_kind_comes_and_goes(cl
         in_its_place.suspend()
         wait_for(theirs, bound=1)
         wait_until(lambda: not bound(mine), "all of its pods have gone")
-        assert events(cluster, namespace, "TakenBack")
+        wait_until(lambda: events(cluster, namespace, "TakenBack"), "it is told")
         wait_until(lambda: waiting(quotaward) == {"set": ("JobSet", 4)}, "it waits again")
 
         remove(cluster, "JobSet")

@@ -89,7 +89,7 @@ def test_a_job_that_borrows_is_suspended_for_the_owner_and_resumes_where_it_stoo
     assert suspended(cluster, queued, "train") == ["train"]
     ensure_for(2, lambda: not mine.pods, "no part of it runs: there is no room for all of it")
     assert (failed(cluster, queued, "train"), status(cluster, queued, "train").get("failed")) == ("", None)
-    assert events(cluster, queued, "TakenBack")
+    wait_until(lambda: events(cluster, queued, "TakenBack"), "its Job is told")
     cluster.api.delete("pods", "owner", owner, grace=0)
     wait_for(mine, bound=4)
     assert (failed(cluster, queued, "train"), status(cluster, queued, "train").get("failed")) == ("", None)
