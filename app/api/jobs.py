@@ -1,7 +1,7 @@
 """Jobs as REST shows them: pod groups, and reservations for starving jobs."""
 
 from app.api.models import ConditionModel, PodGroupModel, ReservationModel
-from app.times import rfc3339
+from app.times import rfc3339, rfc3339_or_empty
 from policy.cluster.cluster import Cluster
 from policy.objects.job import Job, job_name, short
 from policy.objects.pod import Pod
@@ -22,13 +22,9 @@ def reservation_model(reservation: Reservation) -> ReservationModel:
         node=reservation.node,
         victims=[f"{victim.namespace}/{victim.name}" for victim in reservation.victims],
         since=rfc3339(reservation.since),
-        promised_start=_time(reservation.promised_start),
+        promised_start=rfc3339_or_empty(reservation.promised_start),
         moved=reservation.moved,
     )
-
-
-def _time(seconds: float) -> str:
-    return rfc3339(seconds) if seconds else ""
 
 
 def group_model(cluster: Cluster, namespace: str, name: str, terms: Terms, now: float) -> PodGroupModel:

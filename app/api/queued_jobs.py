@@ -5,7 +5,7 @@ import asyncio
 from app.api import gates
 from app.api.models import QueuedJobList, QueuedJobModel
 from app.shapes import quantities
-from app.times import rfc3339
+from app.times import rfc3339_or_empty
 from policy.cluster.cluster import Cluster
 from policy.cluster.shown_resources import shown
 from policy.objects.job_kind import JOB
@@ -86,7 +86,7 @@ def _model(cluster: Cluster, pod: Pod, state: str, place: int, refused: Refusal 
         asked_parallelism=job.asked if job.least else 0,
         demand=quantities(shown(cluster, pod.request)),
         priority=pod.priority,
-        since=rfc3339(known.since) if known is not None and known.since else "",
+        since=rfc3339_or_empty(known.since) if known is not None else "",
         rule=refused.rule if refused else "",
         message=message,
     )

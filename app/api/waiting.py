@@ -12,7 +12,7 @@ from app.api import expected, gates
 from app.api.models import WaitingJobModel, WaitingList
 from app.pause import Pause
 from app.problems import Problem
-from app.times import rfc3339
+from app.times import rfc3339_or_empty
 from app.whatif.expected_starts import ExpectedStarts
 from policy.cluster.cluster import Cluster
 from policy.explain.reasons import GATED, NO_ROOM, OTHER, QUEUED, UNTRIED, is_waiting, reason_in
@@ -202,7 +202,7 @@ def _model(job: WaitingJob, starts: ExpectedStarts) -> WaitingJobModel:
         queue=job.queue,
         rule=job.reason,
         message=job.message,
-        since=rfc3339(job.since) if job.since else "",
+        since=rfc3339_or_empty(job.since),
         place=job.place,
         pods=job.number,
         pod_names=[pod.name for pod in job.pods[:NAMED]] if exist else [],

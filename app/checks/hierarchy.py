@@ -12,11 +12,10 @@ from typing import Any
 import yaml
 
 from app.checks.documents import of_all
+from app.store.metadata import LONGEST_NAME
 from policy.objects.queue import LARGEST_WEIGHT, ROOT
 
 WAY, WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
-LONGEST = 253
-"""The most characters of an object's name."""
 Json = dict[str, Any]
 
 
@@ -97,7 +96,7 @@ def _weight(text: str) -> int:
 
 def _free(name: str, taken: Iterable[str]) -> str:
     names = set(taken)
-    return next(each for each in _variants(name[: LONGEST - 8]) if each not in names)
+    return next(each for each in _variants(name[: LONGEST_NAME - 8]) if each not in names)
 
 
 def _variants(name: str) -> Iterator[str]:

@@ -3,22 +3,19 @@
 import asyncio
 from collections.abc import Iterable
 
-import structlog
-
 from app.actuators.events import Event, about_pod
-from app.actuators.protocol import ActionFailed, Actuator, Blocked
+from app.actuators.protocol import Actuator
+from app.controllers.evicting import evict
 from app.controllers.keyed_backoff import KeyedBackoff
 from app.controllers.keyed_tasks import KeyedTasks
 from app.controllers.write_seats import WriteSeats
-from app.observability import evictions, metrics
+from app.observability.evictions import eviction_of
 from app.settings import ReclaimSettings
 from app.store.store import Store
 from policy.objects.group import Key
 from policy.objects.pod import Pod
-from policy.preemption.reclaim import name_of, without_failing_jobs
+from policy.preemption.reclaim import without_failing_jobs
 from policy.quota.exempt import is_critical
-
-log = structlog.get_logger(__name__)
 
 AGAIN = 5.0
 """Seconds between attempts to evict pods that could not be evicted."""
@@ -82,16 +79,8 @@ class BrokenGangs:
 
     async def _evict(self, pod: Pod) -> None:
         why = "its pod group has fallen below its minimum, and was not whole again in time"
-        gone = evictions.going(self._store.cluster, pod, "broken-gang", why)
-        try:
-            with self._seats.writing_in(pod.namespace):
-                await self._actuator.evict(name_of(pod))
-        except ActionFailed as failure:
+        gone = eviction_of(self._store.cluster, pod, "broken-gang", why)
+        event = Event(about_pod(pod), "GangBroken", f"evicted: {why}")
+        writing = self._seats.writing_in(pod.namespace)
+        if not await evict(self._store, self._actuator, pod, gone, event, writing):
             self._failed.put(pod.uid, self._store.clock())
-            outcome = "blocked" if isinstance(failure, Blocked) else "failed"
-            log.info("not evicted", victim=f"{pod.namespace}/{pod.name}", outcome=outcome, error=str(failure))
-        else:
-            outcome = "evicted"
-            self._store.evictions.note(gone)
-            self._actuator.report(Event(about_pod(pod), "GangBroken", f"evicted: {why}"))
-        metrics.EVICTIONS.labels("broken-gang", outcome).inc()

@@ -3,23 +3,19 @@
 import asyncio
 from collections import defaultdict
 
-import structlog
-
 from app.actuators.events import Event, about_pod
-from app.actuators.protocol import ActionFailed, Actuator, Blocked
+from app.actuators.protocol import Actuator
+from app.controllers.evicting import evict
 from app.controllers.keyed_backoff import KeyedBackoff
 from app.controllers.keyed_tasks import KeyedTasks
 from app.controllers.rounds import at_intervals_with_group
 from app.controllers.write_seats import WriteSeats
-from app.observability import evictions, metrics
+from app.observability.evictions import eviction_of
 from app.pause import Pause
 from app.settings import RunTimeSettings
 from app.store.store import Store
 from policy.objects.pod import Pod
-from policy.preemption.reclaim import name_of
 from policy.quota.exempt_from_eviction import exempt_from_eviction
-
-log = structlog.get_logger(__name__)
 
 INTERVAL = 5.0
 """Seconds between looks."""
@@ -102,17 +98,9 @@ class Outlived:
 
     async def _evict(self, pod: Pod) -> None:
         why = f"it has run for longer than {self._store.cluster.run_times.whose_is_over(pod)}"
-        gone = evictions.going(self._store.cluster, pod, REASON, why)
-        try:
-            with self._seats.writing_in(pod.namespace):
-                await self._actuator.evict(name_of(pod))
-        except ActionFailed as failure:
-            self._failed.put(pod.uid, self._store.clock())
-            outcome = "blocked" if isinstance(failure, Blocked) else "failed"
-            log.info("not evicted", victim=pod.title, outcome=outcome, error=str(failure))
-        else:
+        gone = eviction_of(self._store.cluster, pod, REASON, why)
+        event = Event(about_pod(pod), "RunTimeExceeded", f"evicted: {why}")
+        if await evict(self._store, self._actuator, pod, gone, event, self._seats.writing_in(pod.namespace)):
             self._failed.clear(pod.uid)
-            outcome = "evicted"
-            self._store.evictions.note(gone)
-            self._actuator.report(Event(about_pod(pod), "RunTimeExceeded", f"evicted: {why}"))
-        metrics.EVICTIONS.labels(REASON, outcome).inc()
+        else:
+            self._failed.put(pod.uid, self._store.clock())

@@ -10,16 +10,17 @@ from collections.abc import Callable, Collection
 import structlog
 
 from app.actuators.events import Event, about_pod
-from app.actuators.protocol import ActionFailed, Actuator, Blocked
+from app.actuators.protocol import ActionFailed, Actuator
+from app.controllers.evicting import evict
 from app.controllers.keyed_backoff import KeyedBackoff
-from app.observability import evictions, metrics
+from app.observability import metrics
+from app.observability.evictions import eviction_of
 from app.pause import at_leisure
 from app.store.store import Store
 from app.times import rfc3339
 from policy.objects.job import Job
 from policy.objects.pod import Pod
 from policy.objects.reservation import Reservation
-from policy.preemption.reclaim import name_of
 from policy.reserve import promises
 from policy.reserve.promises import PATIENCE, PromiseDecision
 
@@ -120,24 +121,19 @@ class Promises:
         cluster, whom = self._store.cluster, f"{reservation.pod.namespace}/{reservation.pod.name}"
         job = f"promised its start by {rfc3339(promised)}"
         because = "this pod was there because it would have ended before"
-        gone = evictions.going(cluster, pod, LABEL, f"a job is {job} on this node, and {because}", whom)
+        gone = eviction_of(cluster, pod, LABEL, f"a job is {job} on this node, and {because}", whom)
+        event = Event(about_pod(pod), REASON, f"evicted from node {pod.node}, where a job is {job}: {because}")
         cluster.leaving.ask_to_go(pod.uid)
+        evicted = False
         try:
-            await self._actuator.evict(name_of(pod))
-        except BaseException as failure:
-            cluster.leaving.may_stay(pod.uid)
-            if not isinstance(failure, ActionFailed):
-                raise
-            self._failed.put(pod.uid, self._epoch())
-            outcome = "blocked" if isinstance(failure, Blocked) else "failed"
-            log.warning("not evicted", pod=pod.title, outcome=outcome, error=str(failure))
-        else:
+            evicted = await evict(self._store, self._actuator, pod, gone, event)
+        finally:
+            if not evicted:  # also if it was cancelled
+                cluster.leaving.may_stay(pod.uid)
+        if evicted:
             self._failed.clear(pod.uid)
-            outcome = "evicted"
-            self._store.evictions.note(gone)
-            message = f"evicted from node {pod.node}, where a job is {job}: {because}"
-            self._actuator.report(Event(about_pod(pod), REASON, message))
-        metrics.EVICTIONS.labels(LABEL, outcome).inc()
+        else:
+            self._failed.put(pod.uid, self._epoch())
 
     def _end(self, key: Key) -> None:
         """Counts how good the promise of a job was that has started."""

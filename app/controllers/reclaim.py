@@ -408,7 +408,7 @@ class Reclaim:
             return await self._lower(whole, *lowered, reservation, progress)
         going = reclaim.running_pods(cluster, whole) if whole is not None else [victim]
         gone = _noted(cluster, going if whole is not None else [], reservation, f"its Job was suspended: {why}")
-        gone = gone or [evictions.going(cluster, victim, "reclaim", why, _text(reservation.pod))]
+        gone = gone or [evictions.eviction_of(cluster, victim, "reclaim", why, _text(reservation.pod))]
         for pod in going:
             cluster.leaving.ask_to_go(pod.uid)
         try:
@@ -682,7 +682,7 @@ class Reclaim:
 def _noted(cluster: Cluster, pods: list[Pod], reservation: Reservation, why: str) -> list[Evicted]:
     """Describes that pods go with their Job; of a large Job, only the first."""
     whom = _text(reservation.pod)
-    return [evictions.going(cluster, pod, JOB_TAKEN_BACK, why, whom) for pod in pods[:NOTED]]
+    return [evictions.eviction_of(cluster, pod, JOB_TAKEN_BACK, why, whom) for pod in pods[:NOTED]]
 
 
 def _text(pod: PodName | Pod) -> str:

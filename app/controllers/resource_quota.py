@@ -10,20 +10,21 @@ import asyncio
 import structlog
 
 from app.actuators.events import Event, about_pod
-from app.actuators.protocol import ActionFailed, Actuator, Blocked
+from app.actuators.protocol import ActionFailed, Actuator
 from app.controllers.divide import Divide
+from app.controllers.evicting import evict
 from app.controllers.keyed_backoff import KeyedBackoff
 from app.controllers.keyed_tasks import KeyedTasks
 from app.controllers.rounds import at_intervals_with_group
 from app.controllers.write_seats import WriteSeats
 from app.controllers.writes import Writes
-from app.observability import evictions, metrics
+from app.observability import metrics
+from app.observability.evictions import eviction_of
 from app.pause import Pause
 from app.store.store import Store
 from policy.cluster import quota_manager
 from policy.cluster.quota_manager import Hard, Limit, LimitDecision
 from policy.objects.pod import Pod
-from policy.objects.reservation import PodName
 
 log = structlog.get_logger(__name__)
 
@@ -121,20 +122,11 @@ class ResourceQuotas:
             self._seats.give_back()
             return
         why = "its namespace uses more than its part of what its queue deserves"
-        gone = evictions.going(self._store.cluster, victim, "quota-manager", why)
-        try:
-            with self._seats.writing_in(victim.namespace):
-                await self._actuator.evict(PodName(victim.namespace, victim.name, victim.uid))
-        except ActionFailed as failure:
+        gone = eviction_of(self._store.cluster, victim, "quota-manager", why)
+        event = Event(about_pod(victim), "Reclaimed", f"evicted: {why}")
+        if not await evict(self._store, self._actuator, victim, gone, event, self._seats.writing_in(victim.namespace)):
             self._failed.put(victim.uid, self._store.clock())  # others are tried before it then
-            outcome = "blocked" if isinstance(failure, Blocked) else "failed"
-            log.info("not evicted", victim=f"{victim.namespace}/{victim.name}", error=str(failure))
-        else:
-            outcome = "evicted"
-            self._store.evictions.note(gone)
-            self._actuator.report(Event(about_pod(victim), "Reclaimed", f"evicted: {why}"))
         self._not_before[victim.uid] = self._store.clock() + AGAIN
-        metrics.EVICTIONS.labels("quota-manager", outcome).inc()
 
     async def _remove(self, namespace: str, seen: Limit) -> None:
         if namespace in self._not_before or not await self._seats.take_for(namespace):

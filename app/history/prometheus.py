@@ -17,6 +17,8 @@ import structlog
 
 from app.history.recorder import DESERVED, EVICTED, MAX, MIN, QUOTA, USED, WAITING, Figure, Name, Recorder
 from app.history.rows import MINUTES
+from app.observability.quota_metrics import escaped
+from app.observability.waiting_metrics import NAME
 from app.store.store import TICK
 from policy.cluster.cluster import Cluster
 
@@ -155,21 +157,20 @@ def questions(cluster: Cluster, name: Name) -> Iterator[Question]:
     kind, own = name
     if kind == QUOTA:
         metrics, chosen = "quotaward_elastic_quota_(used|min|max)", f"namespace={_quoted(own)}"
-        yield Question(f"sum(max by (queue) (quotaward_waiting_pods{{{chosen}}}))", (WAITING, ""))
+        yield Question(f"sum(max by (queue) ({NAME}{{{chosen}}}))", (WAITING, ""))
     else:
         metrics, chosen = "quotaward_queue_(allocated|deserved|guarantee)", f"queue={_quoted(own)}"
         below = sorted(cluster.ledger.queues.tree.inside(own)) if own in cluster.queues else [own]
         if len(below) <= BELOW:
             inside = f"queue=~{_quoted('|'.join(re.escape(each) for each in below))}"
-            yield Question(f"sum(max by (queue, namespace) (quotaward_waiting_pods{{{inside}}}))", (WAITING, ""))
+            yield Question(f"sum(max by (queue, namespace) ({NAME}{{{inside}}}))", (WAITING, ""))
             evicted = f"sum(increase(quotaward_queue_evictions_total{{{inside}}}[{STEP}m]))"
             yield Question(evicted, (EVICTED, ""))
     yield Question(f'max by (__name__, resource) ({{__name__=~"{metrics}",{chosen}}})')
 
 
 def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+    return f'"{escaped(text)}"'
 
 
 def _figure_of(sample: Sample) -> Figure | None:

@@ -83,7 +83,7 @@ class Evictions:
         return reversed(self._latest)
 
 
-def going(cluster: Cluster, pod: Pod, reason: str, why: str, for_whom: str = "") -> Evicted:
+def eviction_of(cluster: Cluster, pod: Pod, reason: str, why: str, for_whom: str = "") -> Evicted:
     """Describes the eviction of a pod. Call it before the eviction, while the figures are those that led to it."""
     queue, placed = label_of(cluster, pod), cluster.table.placed(pod.uid)
     node = pod.node or (placed.site.name if placed else "")

@@ -4,6 +4,8 @@ from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
 
 disable_created_metrics()
 
+WAITS = (1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 3 * 24 * 3600, 7 * 24 * 3600)
+"""Upper bounds in seconds of histograms of how long somebody waits."""
 REQUESTS = Counter("quotaward_extender_requests", "Requests of kube-scheduler, by verb and result.", ["verb", "result"])
 DURATION = Histogram(
     "quotaward_extender_request_duration_seconds",
@@ -66,13 +68,13 @@ ADMISSION_WAIT = Histogram(
     "quotaward_admission_wait_seconds",
     "Time for which a Job has waited as a whole, from its creation or last suspension to its start, by queue.",
     ["queue"],
-    buckets=(1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 3 * 24 * 3600, 7 * 24 * 3600),
+    buckets=WAITS,
 )
 EXPECTED_START_ERROR = Histogram(
     "quotaward_expected_start_error_seconds",
     "Time between the start that was first expected of a waiting pod or Job and its real one, by basis.",
     ["basis"],
-    buckets=(1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 3 * 24 * 3600, 7 * 24 * 3600),
+    buckets=WAITS,
 )
 WAKE_UPS = Counter("quotaward_wake_ups", "Attempts to wake a refused pod, by outcome.", ["outcome"])
 EVICTIONS = Counter("quotaward_evictions", "Attempts to evict a pod, by reason and outcome.", ["reason", "outcome"])

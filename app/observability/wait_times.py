@@ -6,10 +6,11 @@ There may be ten thousand series, so the text is written here, in slices between
 import asyncio
 from bisect import bisect_left
 
+from app.observability.metrics import WAITS
 from app.observability.quota_metrics import SLICE, escaped
 
-BUCKETS = (1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600)
-"""Upper bounds in seconds."""
+BUCKETS = WAITS[:10]
+"""Upper bounds in seconds, up to a day: there are as many series for each pair."""
 MOST = 1000
 """Maximum number of pairs of a queue and a namespace; all others count together, with both labels empty."""
 NAME = "quotaward_wait_seconds"

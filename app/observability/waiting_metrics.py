@@ -19,7 +19,7 @@ def waiting_steps(cluster: Cluster) -> Steps[Counter[tuple[str, str]]]:
     found = Counter[tuple[str, str]]()
     for index, pod in enumerate(list(cluster.pending.values()), start=1):
         if is_waiting(cluster, pod):
-            found[label_of(cluster, pod), pod.namespace] += 1 if pod.stands_for is None else pod.stands_for.pods
+            found[label_of(cluster, pod), pod.namespace] += pod.counts_for
         if index % SLICE == 0:
             yield
     return found

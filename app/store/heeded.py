@@ -7,6 +7,7 @@ documentation.
 from dataclasses import dataclass
 
 from app.job_kinds import BUILT_IN
+from policy.objects import run_time
 
 ANNOTATION, LABEL, GATE_NAME = "annotation", "label", "scheduling gate"
 
@@ -30,11 +31,11 @@ MIN_PARALLELISM = "quotaward.dev/min-parallelism"
 """The annotation of a Job with how many pods it may start with. It makes the Job elastic."""
 PARALLELISM = "quotaward.dev/parallelism"
 """The annotation of an elastic Job with the parallelism that its user asks for. Its spec has what was granted."""
-RUN_TIME = "quotaward.dev/run-time"
+RUN_TIME = run_time.RUN_TIME
 """How long a pod runs."""
-MIN_RUN_TIME = "quotaward.dev/min-run-time"
+MIN_RUN_TIME = run_time.MIN_RUN_TIME
 """How long a pod runs at least before it is evicted for other quotas or queues."""
-MAX_RUN_TIME = "quotaward.dev/max-run-time"
+MAX_RUN_TIME = run_time.MAX_RUN_TIME
 """How long pods of a Queue or an ElasticQuota may run at most."""
 CHECKPOINTED_AT = "quotaward.dev/checkpointed-at"
 """When a pod has saved its work: what it did before that is not lost if it is evicted."""

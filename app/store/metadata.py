@@ -20,12 +20,11 @@ from app.store.heeded import (
     VOLCANO_GROUP,
 )
 from app.store.remembered import remembered
+from app.times import LAST
 from policy.objects.run_time import MOST_CHARACTERS, NOT_SAID, seconds_of
 
 LONGEST_TIME = 40
 """The most characters of a time that is read."""
-LAST_TIME = 253_402_300_799.0
-"""The end of the year 9999: a later time is cut to it."""
 LONGEST_NAME = 253
 """The most characters that the name of an object may have."""
 
@@ -106,7 +105,7 @@ def time_in(value: Any) -> float:
         said = seconds(datetime.fromisoformat(text)) if len(text) <= LONGEST_TIME else 0.0
     except (ValueError, OverflowError):
         return 0.0
-    return min(max(0.0, said), LAST_TIME)
+    return min(max(0.0, said), LAST)
 
 
 def as_text(value: Any) -> str:

@@ -48,7 +48,7 @@ async def ahead(cluster: Cluster, starts: ExpectedStarts, is_meant: Callable[[Po
         await pause.if_due()
         if pod.terminating or pod.uid in cluster.grants or not is_meant(pod):
             continue
-        number = 1 if pod.stands_for is None else pod.stands_for.pods
+        number = pod.counts_for
         waiting += number
         known = known or starts.was_sought([pod])
         start = starts.of([pod])
@@ -75,5 +75,5 @@ def _plot(waiting: int, leaving: list[int], soon: int) -> Plot:
         left -= number
         series.append(left)
     last = f"{waiting} now, {waiting - soon} in twelve hours"
-    line = Line("waiting", "waiting", "".join(area_path(tuple(series), waiting)), last)
+    line = Line("", "waiting", "".join(area_path(tuple(series), waiting)), last)
     return Plot("Waiting pods", STEPS, str(waiting), (line,), f"Waiting pods: {last}")

@@ -27,7 +27,7 @@ from app.store.kinds import KINDS
 from app.store.namespaces import NAMESPACES
 from app.store.nodes import NODES as NODE_KIND
 from app.store.queues import QUEUES
-from app.times import rfc3339
+from app.times import rfc3339_or_empty
 from app.web.ahead import Ahead, ahead
 from app.web.figures import Bar, QueueRow, TenantRow, queue_row, quota_rows, tenant_row
 from app.web.plots import Happened, happened
@@ -517,7 +517,7 @@ def _add(cluster: Cluster, jobs: dict[str, PlacedJob], placed: Placed) -> None:
     if (job := jobs.get(key)) is None:
         path = _path_of(pod.namespace, name, kind, is_group=kind != "Pod" and pod.stands_for is None)
         job = jobs[key] = PlacedJob(Link(f"{pod.namespace}/{name}", path))
-    job.pods += 1 if pod.stands_for is None else pod.stands_for.pods
+    job.pods += pod.counts_for
     job.nodes.add(placed.site.name)
     add(job.request, shown(cluster, pod.request))
 
@@ -593,7 +593,7 @@ def _few(names: Iterable[str]) -> str:
 
 
 def _time(seconds: float) -> Time:
-    return Time(rfc3339(seconds) if seconds else "")
+    return Time(rfc3339_or_empty(seconds))
 
 
 def _yaml(kind: Kind, manifest: dict[str, Any]) -> str:

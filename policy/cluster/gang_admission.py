@@ -399,7 +399,7 @@ class Gangs:
         if refused is None:
             return first
         ledger = cluster.ledger
-        too_long = [ledger.run_time_limits.refuse(ledger, each, ledger.queue_of(each)) for each in members]
+        too_long = [ledger.runs_too_long(each) for each in members]
         if len({(signature.by_rules(each, each.queue), of) for each, of in zip(members, too_long, strict=True)}) == 1:
             return None  # all are alike, so others would be refused as well
         return self._admissible_one_by_one(members, missing)

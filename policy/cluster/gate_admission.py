@@ -54,7 +54,7 @@ class GateAdmission:
         else:
             of_job = pod.stands_for
             shapes = cluster.queued_jobs.shapes_of(pod)  # of equal sums one may fit, and another not
-            too_long = cluster.ledger.run_time_limits.refuse(cluster.ledger, pod, cluster.queue_of(pod))
+            too_long = cluster.ledger.runs_too_long(pod)
             kind = frozenset(pod.request.items()), pod.priority, pod.preemptible, pod.constraints, shapes, too_long
             created = BEHIND + pod.created if of_job is not None and of_job.grows else 0.0
             job = GatedJob(f"{ALONE}{pod.name}", kind, created)

@@ -168,7 +168,7 @@ class PodStates:
         if account is not None and account.shut:
             return False
         limits = cluster.ledger.run_time_limits
-        if limits.most and limits.refuse(cluster.ledger, pod, queue):
+        if limits.most and limits.refuses(cluster.ledger, pod, queue):
             return False
         waits = pod.pending and not (pod.terminating or pod.gated)
         unschedulable, reserved = cluster.attempts.unschedulable, cluster.reservations.reserved

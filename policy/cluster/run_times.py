@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policy.objects.job import short
-from policy.objects.run_time import NOT_SAID, UNREADABLE, RunTime
+from policy.objects.run_time import NOT_SAID, RUN_TIME, UNREADABLE, RunTime
 from policy.quota.run_time_limit import Limit
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from policy.objects.batch_job import BatchJob
     from policy.objects.pod import Pod
 
-ANNOTATION = "annotation quotaward.dev/run-time"
+ANNOTATION = f"annotation {RUN_TIME}"
 OWN = "its run time"
 """The time that a pod, its group or its Job says, for people."""
 

@@ -7,18 +7,15 @@ from policy.explain.remedy import Need, ObjectChange, Path, Remedy
 from policy.objects.job import short
 from policy.objects.job_kind import JOB
 from policy.objects.pod import Pod
-from policy.objects.run_time import text_of
+from policy.objects.run_time import MAX_RUN_TIME, RUN_TIME, text_of
 from policy.quota.run_time_limit import Limit
-
-RUN_TIME = "quotaward.dev/run-time"
-MAX_RUN_TIME = "quotaward.dev/max-run-time"
 
 
 def limit_of(cluster: Cluster, pod: Pod) -> Limit | None:
     """Returns the limit that refuses a pod; None if none does."""
     ledger = cluster.ledger
     limits, queue = ledger.run_time_limits, cluster.queue_of(pod)
-    return limits.limit(ledger, pod.namespace, queue) if limits.refuse(ledger, pod, queue) else None
+    return limits.limit(ledger, pod.namespace, queue) if limits.refuses(ledger, pod, queue) else None
 
 
 def why_too_long(cluster: Cluster, pod: Pod) -> str:

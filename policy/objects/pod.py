@@ -179,6 +179,11 @@ class Pod:
         return not self.node and not self.finished
 
     @property
+    def counts_for(self) -> int:
+        """The number of pods that wait with it: those of its Job if it is a stand-in, else itself alone."""
+        return 1 if self.stands_for is None else self.stands_for.pods
+
+    @property
     def at_gate(self) -> bool:
         """Whether the pod waits for us to open its scheduling gate, and for no other one."""
         return self.gate >= 0 and self.pending and not (self.gated or self.terminating)

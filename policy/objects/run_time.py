@@ -11,6 +11,10 @@ from math import ceil
 
 from policy.objects.conditions import Condition
 
+RUN_TIME = "quotaward.dev/run-time"
+MIN_RUN_TIME = "quotaward.dev/min-run-time"
+MAX_RUN_TIME = "quotaward.dev/max-run-time"
+"""The annotations, as people are told of them too: how long pods run, at least, and at most."""
 NOT_SAID, UNREADABLE = 0, -1
 LONGEST = 2**31 - 1
 """The most seconds that count, some 68 years: a longer time is cut to it."""
@@ -80,15 +84,15 @@ def conditions(run_time: int, min_run_time: int, max_run_time: int) -> list[Cond
     """Returns the conditions of a Queue or an ElasticQuota about its times: what cannot be read, or cannot be."""
     found = []
     if run_time == UNREADABLE:
-        message = f"annotation quotaward.dev/run-time is not {FORM}; it counts for nothing"
+        message = f"annotation {RUN_TIME} is not {FORM}; it counts for nothing"
         found.append(Condition("RunTimeInvalid", "Unreadable", message))
     stays = f"is not {FORM}; the last one that could be read stays in force, if there was one"
     if min_run_time == UNREADABLE:
-        found.append(Condition("MinRunTimeInvalid", "Unreadable", f"annotation quotaward.dev/min-run-time {stays}"))
+        found.append(Condition("MinRunTimeInvalid", "Unreadable", f"annotation {MIN_RUN_TIME} {stays}"))
     if max_run_time == UNREADABLE:
-        found.append(Condition("MaxRunTimeInvalid", "Unreadable", f"annotation quotaward.dev/max-run-time {stays}"))
+        found.append(Condition("MaxRunTimeInvalid", "Unreadable", f"annotation {MAX_RUN_TIME} {stays}"))
     if min_run_time > max_run_time > 0:
-        message = "annotation quotaward.dev/min-run-time exceeds quotaward.dev/max-run-time; both are in force"
+        message = f"annotation {MIN_RUN_TIME} exceeds {MAX_RUN_TIME}; both are in force"
         found.append(Condition("Invalid", "MinRunTimeExceedsMax", message))
     return found
 

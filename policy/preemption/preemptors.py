@@ -111,7 +111,7 @@ def _enough(job: GatedJob) -> int:
 
 def _may_have_victims(cluster: Cluster, pod: Pod) -> bool:
     """Whether there may be somebody who has to go for a pod, beside those that the scheduler's own preemption finds."""
-    if cluster.ledger.run_time_limits.refuse(cluster.ledger, pod, cluster.queue_of(pod)):
+    if cluster.ledger.runs_too_long(pod):
         return False  # it would be refused whoever goes
     ruled = cluster.is_governed(pod) or cluster.gangs.is_waiting(pod)
     return ruled or bool(cluster.reservations.node_to_empty_for(pod))

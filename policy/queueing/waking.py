@@ -41,7 +41,7 @@ def _to_wake(cluster: Cluster, trial: Trial, backs_off: Callable[[Pod], bool]) -
         if pod.uid in cluster.grants or pod.terminating or kept_out(pod):
             continue
         queue = ledger.queue_of(pod)
-        too_long = ledger.run_time_limits.refuse(ledger, pod, queue)
+        too_long = ledger.runs_too_long(pod)
         kind = signature.by_rules(pod, queue), cluster.is_exempt(pod), too_long
         if kind in refused:  # a pod like it was refused, and nothing was released since
             continue
@@ -91,7 +91,7 @@ class _Gangs:
 
     def _kind(self, pod: Pod) -> Hashable:
         ledger = self._cluster.ledger
-        return signature.by_empty_nodes(pod), ledger.run_time_limits.refuse(ledger, pod, ledger.queue_of(pod))
+        return signature.by_empty_nodes(pod), ledger.runs_too_long(pod)
 
 
 class _KeptOut:

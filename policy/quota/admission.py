@@ -54,7 +54,7 @@ def refusal(  # noqa: C901 - asked of each pod: a function for each part of it w
     """Returns the refusal by the first rule that refuses the pod of a queue, or None. Used must not contain it."""
     if pod.priority >= exempt.CRITICAL and exempt.why_exempt(ledger, pod, rules.exempt_namespaces):
         return None
-    if ledger.run_time_limits.most and ledger.run_time_limits.refuse(ledger, pod, queue):
+    if ledger.run_time_limits.most and ledger.run_time_limits.refuses(ledger, pod, queue):
         return run_time_limit.REFUSAL
     account = ledger.accounts.get(pod.namespace)
     if account is not None and (quota := account.quota) is not None:
@@ -104,8 +104,7 @@ def _by_kind(ledger: Ledger, pods: Iterable[Pod], rules: Rules) -> Iterable[list
     kinds: dict[Hashable, list[Pod]] = {}
     for pod in pods:
         freed, queue = bool(exempt.why_exempt(ledger, pod, rules.exempt_namespaces)), ledger.queue_of(pod)
-        too_long = ledger.run_time_limits.refuse(ledger, pod, queue)
-        kinds.setdefault((signature.by_rules(pod, queue), freed, too_long), []).append(pod)
+        kinds.setdefault((signature.by_rules(pod, queue), freed, ledger.runs_too_long(pod)), []).append(pod)
     return kinds.values()
 
 

@@ -202,6 +202,11 @@ class Ledger:
         self.own_queue_of = own_queue_of
         self._has_claim = has_claim
 
+    def runs_too_long(self, pod: Pod) -> bool:
+        """Whether a limit refuses how long a pod says that it runs, or that nobody says it (``max-run-time``)."""
+        limits = self.run_time_limits
+        return bool(limits.most) and limits.refuses(self, pod, self.queue_of(pod))
+
     def enter(self, kind: EntryKind, pod: Pod) -> None:
         """Enters a pod in place of its earlier entry. An entry that is equal to the earlier one changes nothing.
 

@@ -57,7 +57,7 @@ class RunTimeLimits:
         """Forgets a quota or queue that is gone."""
         self.most.pop(key, None)
 
-    def refuse(self, ledger: Ledger, pod: Pod, queue: str) -> bool:
+    def refuses(self, ledger: Ledger, pod: Pod, queue: str) -> bool:
         """Whether a pod of this queue may not run for as long as it says, or says nothing."""
         limit = self.limit(ledger, pod.namespace, queue) if self.most else None
         if limit is None:

@@ -273,7 +273,7 @@ class Simulation:
         ):
             return pod.uid
         cluster = self.cluster
-        too_long = cluster.ledger.run_time_limits.refuse(cluster.ledger, pod, cluster.queue_of(pod))
+        too_long = cluster.ledger.runs_too_long(pod)
         until = cluster.reservations.nodes.first_start_after(pod)
         return signature.by_rules_and_nodes(pod, pod.queue), cluster.queued_jobs.shapes_of(pod), too_long, until
 
