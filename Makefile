@@ -19,9 +19,9 @@ setup: .venv/installed
 run: setup
 	$(BIN)/quotaward serve --manifests examples/two-teams
 
-# Four files at a time: many end-to-end tests have a control plane of their own, and two processors are few for more.
+# Five files at a time, four of which have a cluster to wait for (tests/sharing.py): two processors are few for more.
 test: lint
-	$(BIN)/python -m pytest -n 4 --dist loadfile
+	$(BIN)/python -m pytest -n 5 --dist loadfile
 
 # The rules, by tables and by a quarter of the usual number of random worlds, without tests that are marked as slow.
 unit: setup

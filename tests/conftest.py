@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import sharing
 from tests.controlplane.build import CannotBuild, binaries, tools
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
@@ -15,8 +16,6 @@ from tests.controlplane.quotaward import install_definitions
 from tests.missing import missing
 
 _built = pytest.StashKey[CannotBuild | None]()
-_ORDER = ("chaos", "hostile", "e2e", "browser", "cases", "access", "store", "wire", "fuzz")
-"""The kinds of tests of which a file may take long, the longest first."""
 _END_OF_LOG = 3000  # bytes of each log that a failure shows
 _YOUNG = 10_000  # new objects after which the garbage collector looks at them; Hypothesis counts each look
 
@@ -29,14 +28,14 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest, so that nobody works alone at the end, where several processes share the work."""
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    """Put them into the order in which several processes share them out."""
+    sharing.sort(items)
 
-    def rank(item: pytest.Item) -> tuple[int, bool]:
-        kind = item.path.relative_to(Path(__file__).parent).parts[0]
-        return _ORDER.index(kind) if kind in _ORDER else len(_ORDER), item.path not in slow
 
-    items.sort(key=rank)
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> sharing.FromBothEnds | None:
+    """Have one process begin at the end, where files are shared out."""
+    return sharing.FromBothEnds(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

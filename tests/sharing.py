@@ -1,0 +1,35 @@
+"""How pytest-xdist shares out the files of tests: most wait for a cluster, so that one more process may compute."""
+
+from pathlib import Path
+
+import pytest
+from xdist.scheduler.loadfile import LoadFileScheduling
+from xdist.workermanage import WorkerController
+
+TESTS = Path(__file__).parent
+WAITING = ("chaos", "hostile", "e2e", "browser", "cases", "bench", "access", "store", "monitoring", "wire")
+"""The kinds of tests that wait for other programs most of the time, those of which a file may take long first."""
+COMPUTING = ("fuzz",)
+"""The kinds that compute for longest."""
+
+
+class FromBothEnds(LoadFileScheduling):
+    """As with ``--dist loadfile``, but the last of several processes takes files from the end."""
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        last = self.numnodes - 1
+        if last and node.gateway.id == f"gw{last}":
+            self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+        super()._assign_work_unit(node)
+
+
+def sort(items: list[pytest.Item]) -> None:
+    """Puts what takes longest at both ends, so that nobody works alone in the end."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+
+    def rank(item: pytest.Item) -> tuple[int, bool, bool]:
+        kind = item.path.relative_to(TESTS).parts[0]
+        waiting = WAITING.index(kind) if kind in WAITING else len(WAITING)
+        return waiting, kind in COMPUTING, item.path in slow
+
+    items.sort(key=rank)
