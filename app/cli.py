@@ -95,10 +95,10 @@ def quotas(
 
     namespace = "" if all_namespaces else namespace
 
-    def print_table(document: dict[str, Any], **_: bool) -> None:
+    def print_table(document: dict[str, Any], *, wide: bool = False) -> None:
         if namespace and not document["items"]:
             raise CannotAsk(f"there is no elastic quota in namespace {namespace}")
-        cli_output.print_quotas(document)
+        cli_output.print_quotas(document, wide=wide)
 
     _show_list(listing, print_table, server, f"/api/v1/elasticquotas/{namespace}".rstrip("/"), cli_output.namespaced)
 

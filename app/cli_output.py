@@ -18,22 +18,28 @@ def table_of(*columns: str) -> Table:
     return Table(*(Column(each, no_wrap=True) for each in columns), box=None, pad_edge=False)
 
 
-def print_quotas(document: dict[str, Any]) -> None:
-    """Prints a row per quota and resource."""
-    table = table_of("NAMESPACE", "NAME", "RESOURCE", "USED", "MIN", "MAX", "BORROWED", "CONDITIONS")
+RUN_TIMES = {"default": "RUN TIME", "min": "MIN RUN TIME", "max": "MAX RUN TIME"}
+"""The columns of ``-o wide`` for how long pods run under a quota or a queue."""
+
+
+def print_quotas(document: dict[str, Any], *, wide: bool = False) -> None:
+    """Prints a row per quota and resource; ``wide``: with the times that pods run. New columns come last."""
+    more = RUN_TIMES.values() if wide else ()
+    table = table_of("NAMESPACE", "NAME", "RESOURCE", "USED", "MIN", "MAX", "BORROWED", "CONDITIONS", *more)
     for quota in document["items"]:
         conditions = ", ".join(condition["type"] for condition in quota["conditions"])
         rows = sorted({*quota["used"], *quota["min"], *quota["max"]}) or [""]
         for resource in rows:
             figures = [_figure(quota[field], resource) for field in ("used", "min", "max", "borrowed")]
-            table.add_row(quota["namespace"], quota["name"], resource, *figures, conditions)
+            times = _run_times(quota) if wide else ()
+            table.add_row(quota["namespace"], quota["name"], resource, *figures, conditions, *times)
     if table.row_count:
         console.print(table)
     else:
         console.print("no elastic quotas")
 
 
-def print_queue_tree(document: dict[str, Any], **_: bool) -> None:
+def print_queue_tree(document: dict[str, Any], *, wide: bool = False) -> None:
     """Prints the same rows as ``print_queues``, each queue below its parent."""
     by_name = {queue["name"]: queue for queue in document["items"]}
     below = {child for queue in by_name.values() for child in queue["children"] if queue["name"] != "root"}
@@ -47,22 +53,27 @@ def print_queue_tree(document: dict[str, Any], **_: bool) -> None:
             yield from drawn(child, inner, "└─ " if child == children[-1] else "├─ ")
 
     tops = [name for name in by_name if name not in below]
-    print_queues({"items": [row for name in tops for row in drawn(name, "", "")]})
+    print_queues({"items": [row for name in tops for row in drawn(name, "", "")]}, wide=wide)
 
 
-def print_queues(document: dict[str, Any], **_: bool) -> None:
-    """Prints a row per queue and resource, and below it one per namespace."""
-    names = ("QUEUE", "NAMESPACE", "WEIGHT", "RESOURCE")
-    table = table_of(*names, "ALLOCATED", "DESERVED", "GUARANTEE", "CAPABILITY", "CONDITIONS")
+def print_queues(document: dict[str, Any], *, wide: bool = False) -> None:
+    """Prints a row per queue and resource, and below it one per namespace; ``wide``: with the times that pods run.
+
+    The guarantee of a queue with children is what counts there: its own, or the sum of theirs.
+    """
+    names, more = ("QUEUE", "NAMESPACE", "WEIGHT", "RESOURCE"), RUN_TIMES.values() if wide else ()
+    table = table_of(*names, "ALLOCATED", "DESERVED", "GUARANTEE", "CAPABILITY", "CONDITIONS", *more)
     for queue in document["items"]:
         conditions = ", ".join(condition["type"] for condition in queue["conditions"])
         if queue["state"] != "Open":
             conditions = ", ".join(part for part in (queue["state"], conditions) if part)
         rows = sorted({*queue["allocated"], *queue["deserved"]}) or [""]
         for resource in rows:
-            figures = [_figure(queue[field], resource) for field in ("allocated", "deserved", "guarantee")]
-            bound = _figure(queue["capability"], resource)
-            table.add_row(queue["name"], "", str(queue["weight"]), resource, *figures, bound, conditions)
+            guarantee = "effectiveGuarantee" if queue["children"] and "effectiveGuarantee" in queue else "guarantee"
+            fields = ("allocated", "deserved", guarantee, "capability")
+            figures = [_figure(queue[field], resource) for field in fields]
+            times = _run_times(queue) if wide else ()
+            table.add_row(queue["name"], "", str(queue["weight"]), resource, *figures, conditions, *times)
             for tenant in queue["namespaces"]:
                 used, entitled = (_figure(tenant[field], resource) for field in ("allocated", "entitled"))
                 table.add_row("", tenant["namespace"], str(tenant["weight"]), resource, used, entitled, "", "", "")
@@ -212,6 +223,12 @@ def _print_first(table: Table, total: int, none: str) -> None:
     console.print(table)
     if total > table.row_count:
         console.print(f"and {total - table.row_count} more")
+
+
+def _run_times(item: dict[str, Any]) -> list[str]:
+    """Returns the cells of ``RUN_TIMES``; an older server says none."""
+    said = item.get("runTimes", {})
+    return [said.get(each, "-") for each in RUN_TIMES]
 
 
 def _figure(amounts: dict[str, str], resource: str) -> str:

@@ -20,6 +20,7 @@ class ElasticQuotaModel(Model):
     """An elastic quota and what its namespace uses.
 
     ``borrowed`` is what is used beyond min, ``available`` what is left below max, for resources that have one.
+    ``runTimes`` are the times in force that its annotations say: ``default``, ``min`` and ``max``, as ``2h30m``.
     """
 
     namespace: str
@@ -29,6 +30,7 @@ class ElasticQuotaModel(Model):
     used: Quantities
     borrowed: Quantities
     available: Quantities
+    run_times: dict[str, str]
     conditions: list[ConditionModel]
 
 
@@ -53,6 +55,8 @@ class QueueModel(Model):
     """A queue with its request, deserved part and use, also by namespace.
 
     All amounts but those by namespace count the queues below it, too. ``children`` are those right below it.
+    ``guarantee`` is its own; ``effectiveGuarantee`` counts those of the queues below it, as far as nodes have it.
+    ``runTimes`` are the times in force that its own annotations say: ``default``, ``min`` and ``max``, as ``2h30m``.
     """
 
     name: str
@@ -64,10 +68,12 @@ class QueueModel(Model):
     reclaimable: bool
     capability: Quantities
     guarantee: Quantities
+    effective_guarantee: Quantities
     real_capability: Quantities
     request: Quantities
     deserved: Quantities
     allocated: Quantities
+    run_times: dict[str, str]
     namespaces: list[TenantModel]
     conditions: list[ConditionModel]
 

@@ -1,6 +1,7 @@
 """Queues as REST shows them."""
 
 from app.api.models import ConditionModel, QueueModel, TenantModel
+from app.api.run_times import run_times_of
 from app.shapes import quantities
 from policy.cluster.cluster import Cluster
 from policy.cluster.shown_resources import allocated, shown
@@ -30,10 +31,12 @@ def model(cluster: Cluster, name: str) -> QueueModel:
         reclaimable=queue.reclaimable,
         capability=quantities(queue.capability),
         guarantee=quantities(queue.guarantee),
+        effective_guarantee=quantities(division.guarantee),
         real_capability=quantities(most if division.known else {}),
         request=quantities(request),
         deserved=quantities(dict.fromkeys(named, 0) | dict(division.deserved)),
         allocated=quantities(dict.fromkeys(named, 0) | used),
+        run_times=run_times_of(cluster, queue, ("", name)),
         namespaces=[_tenant(cluster, namespace, account.tenants[namespace]) for namespace in sorted(account.tenants)],
         conditions=[
             ConditionModel(type=condition.type, reason=condition.reason, message=condition.message)

@@ -35,6 +35,7 @@ from app.api.models import (
     WaitingList,
     WaitingModel,
 )
+from app.api.run_times import run_times_of
 from app.api.waiting import Wanted
 from app.ending import end_of_job
 from app.extender.decisions import MOST, Decision
@@ -414,6 +415,7 @@ def _quota(cluster: Cluster, quota: ElasticQuota, governing: ElasticQuota) -> El
             {resource: max(0, used.get(resource, 0) - quota.min.get(resource, 0)) for resource in lent}
         ),
         available=quantities({resource: max(0, most - used.get(resource, 0)) for resource, most in quota.max.items()}),
+        run_times=run_times_of(cluster, quota, (quota.namespace, quota.name)),
         conditions=[
             ConditionModel(type=condition.type, reason=condition.reason, message=condition.message)
             for condition in conditions_of_quota(cluster, quota, governing)

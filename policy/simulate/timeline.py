@@ -49,7 +49,7 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The usage at one time: by elastic quota (its namespace) and by queue."""
+    """The usage at one time: by elastic quota (its namespace) and by queue, with all queues below it."""
 
     at: float
     quotas: Mapping[str, Resources]
@@ -166,7 +166,7 @@ class Timeline:
             Moment(
                 at,
                 {namespace: shown(cluster, account.used) for namespace, _, account in cluster.ledger.quotas()},
-                {name: shown(cluster, cluster.ledger.queues.account(name).taken) for name in sorted(cluster.queues)},
+                {name: shown(cluster, cluster.ledger.queues.node(name).taken) for name in sorted(cluster.queues)},
             )
         )
 

@@ -86,7 +86,7 @@ def test_only_the_status_subresource_changes_the_status_and_keeps_what_others_wr
 
 
 def test_a_listing_answers_what_a_queue_has_and_deserves(cluster):
-    cluster.queue("q", weight=3, capability={"cpu": 4}, guarantee={"resource": {"cpu": 1}})
+    cluster.queue("q", weight=3, capability={"cpu": 4}, guarantee={"resource": {"cpu": 1}}, parent="all")
     problem = {"type": "NotEnforced", "status": "True", "reason": "FieldNotUsed", "message": "spec.parent"}
     problem["lastTransitionTime"] = "2025-01-01T00:00:00Z"
     status = {"state": "Open", "allocated": {"cpu": "1"}, "deserved": {"cpu": "2"}, "conditions": [problem]}
@@ -104,5 +104,6 @@ def test_a_listing_answers_what_a_queue_has_and_deserves(cluster):
         "Deserved": '{"cpu":"2"}',
         "Guarantee": '{"cpu":1}',
         "Capability": '{"cpu":4}',
+        "Parent": "all",
         "Problem": "NotEnforced",
     }

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 
 import pytest
@@ -89,6 +90,22 @@ def test_who_waits_has_a_row_per_job(server, wide):
     assert lines[0][9:] == [*["NAMES", "OF", "PODS"] * wide, "EXPECTED"], "who cuts columns finds those from before"
     assert [line[:4] for line in lines[1:]] == [["b", "Pod", "p", "1"], ["a", "Job", "train", "3"]]
     assert (lines[1][-2] == "p") == wide
+
+
+def test_wide_lists_have_the_times_that_pods_run():
+    said = {f"quotaward.dev/{kind}run-time": time for kind, time in (("", "30m"), ("min-", "1h"), ("max-", "2h30m"))}
+    limited, unlimited = quota("a", max={"cpu": 1}), quota("b", max={"cpu": 1})
+    limited["metadata"]["annotations"] = said
+    line = queue("q", capability={"cpu": 1})
+    line["metadata"]["annotations"] = {"quotaward.dev/max-run-time": "90m"}
+    with Forwarding(client_of(store_with(node("n1", cpu=1), limited, unlimited, line))) as server:
+        wide = [run(each, "-o", "wide", "--server", server.url)[1].splitlines() for each in ("quotas", "queues")]
+        usual = [run(each, "--server", server.url)[1].splitlines() for each in ("quotas", "queues")]
+    for lines, fewer in zip(wide, usual, strict=True):
+        assert re.split(r"  +", lines[0])[-3:] == ["RUN TIME", "MIN RUN TIME", "MAX RUN TIME"]
+        assert lines[0].startswith(fewer[0]), "who cuts columns finds those from before"
+    assert [line.split()[-3:] for line in wide[0][1:]] == [["30m", "1h", "2h30m"], ["-", "-", "-"]]
+    assert {tuple(line.split()[-3:]) for line in wide[1][1:]} == {("-", "-", "1h30m")}
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,14 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from app import cli_output
+from app.cli import app
 from app.controllers.queue_status import status_of
 from app.web import board
 from tests.unit.app.given import client_of, namespace, node, pod, queue, store_with
@@ -52,6 +55,32 @@ def test_the_command_draws_the_tree(store, capsys):
     cli_output.print_queue_tree(client_of(store).get("/api/v1/queues").json())
     drawn = capsys.readouterr().out
     assert drawn.index("├─ a1") < drawn.index("└─ a2") < drawn.index("lone")
+
+
+def test_the_guarantee_of_a_parent_is_the_sum_of_its_children(capsys):
+    store = store_with(
+        node("n1", cpu=8),
+        queue("A"),
+        queue("a1", parent="A", guarantee={"resource": {"cpu": 2}}),
+        queue("a2", parent="A", guarantee={"resource": {"cpu": 3}}),
+    )
+    document = client_of(store).get("/api/v1/queues").json()
+    guarantees = [(each["guarantee"].get("cpu"), each["effectiveGuarantee"]["cpu"]) for each in document["items"]]
+    assert guarantees == [(None, "5"), ("2", "2"), ("3", "3")]
+    cli_output.print_queue_tree(document)
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if " cpu " in line]
+    assert [row[-2] for row in rows] == ["5", "2", "3"]
+    for each in document["items"]:
+        del each["effectiveGuarantee"]  # as an older server answers
+    cli_output.print_queue_tree(document)
+    assert [line.split()[-2] for line in capsys.readouterr().out.splitlines() if " cpu " in line] == ["-", "2", "3"]
+
+
+def test_the_chart_of_a_story_has_the_use_of_departments(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    printed = CliRunner().invoke(app, ["simulate", str(Path(__file__).parents[3] / "examples/company")]).stdout
+    peaks = re.findall(r"^queue (\w+) nvidia.com/gpu \(peak (\d)\)", printed, re.MULTILINE)
+    assert peaks == [("product", "5"), ("research", "4"), ("search", "5"), ("speech", "3"), ("vision", "2")]
 
 
 def test_the_page_says_what_stands_below_and_above_a_queue(store):
