@@ -49,6 +49,7 @@ def test_a_quota_is_shown_with_what_its_namespace_uses():
             "used": {"cpu": "2500m", "memory": "1Gi", "nvidia.com/gpu": "1", "pods": "1"},
             "borrowed": {"cpu": "500m", "memory": "0"},
             "available": {"cpu": "2"},
+            "runTimes": {},
             "conditions": [],
         }
     ]
