@@ -23,6 +23,11 @@ class PodName:
     name: str
     uid: str
 
+    @property
+    def title(self) -> str:
+        """Its name for people: namespace/name."""
+        return f"{self.namespace}/{self.name}"
+
 
 @dataclass(frozen=True, slots=True)
 class Reservation:

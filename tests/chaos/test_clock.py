@@ -21,7 +21,7 @@ def test_the_lease_and_the_reservations_are_written_by_the_wrong_clock(tmp_path)
 import sys, time
 from tests.chaos import clock
 clock.set_wrong(sys.argv[1])
-from app.controllers import reclaim
+from app.controllers.reclaim import reclaim
 from app.kube import lease
 print(reclaim.Reclaim.__init__.__defaults__[0]() - time.clock_gettime(time.CLOCK_REALTIME))
 print(lease.datetime.now(lease.UTC).timestamp() - time.clock_gettime(time.CLOCK_REALTIME))

@@ -10,7 +10,7 @@ from app.controllers.divide import Divide
 from app.controllers.gates import Gates
 from app.controllers.outlived import Outlived
 from app.controllers.queue_status import QueueStatus
-from app.controllers.reclaim import Reclaim
+from app.controllers.reclaim.reclaim import Reclaim
 from app.controllers.refusals import Refusals
 from app.controllers.reserve import Reserve
 from app.controllers.resource_quota import ResourceQuotas

@@ -15,7 +15,7 @@ from app import checks
 from app.actuators.protocol import Rejected
 from app.cli import app
 from app.controllers.deadlines import Deadlines
-from app.controllers.reclaim import Reclaim
+from app.controllers.reclaim.reclaim import Reclaim
 from app.ending import ending
 from app.kube import reflector
 from app.kube.client import KubeClient
@@ -30,8 +30,8 @@ from policy.objects.batch_job import COUNT, FAIL_JOB, IGNORE, UNLIMITED
 from policy.objects.pod import JobMember
 from tests.unit.app.forwarding import Forwarding
 from tests.unit.app.given import Clock, client_of, empty_store, kubeconfig, node, pod, quota, refused, see, store_with
+from tests.unit.app.reclaim_world import ApiServer
 from tests.unit.app.situations import cpus
-from tests.unit.app.test_reclaim import ApiServer
 from tests.unit.app.test_refusals import Recorder, events_of
 from tests.unit.app.test_whatif import ask
 

@@ -7,9 +7,10 @@ import pytest
 
 from app.actuators.protocol import ActionFailed, Blocked, TimedOut
 from app.actuators.recording import RecordingActuator
-from app.controllers import broken_gangs, resource_quota, write_seats
-from app.controllers.broken_gangs import BrokenGangs
+from app.controllers import resource_quota, write_seats
 from app.controllers.queue_status import QueueStatus
+from app.controllers.reclaim import broken_gangs
+from app.controllers.reclaim.broken_gangs import BrokenGangs
 from app.controllers.resource_quota import ResourceQuotas
 from app.controllers.status import Status
 from app.controllers.write_seats import WriteSeats

@@ -17,8 +17,8 @@ from policy.objects.verdict import Refusal
 from policy.quota.rules import RULES
 from policy.stepwise import at_once
 from tests.unit.app.given import Clock, client_of, namespace, node, pod, queue, quota, refused, see, store_with
+from tests.unit.app.reclaim_world import World
 from tests.unit.app.test_page import Parsed
-from tests.unit.app.test_reclaim import World
 
 BELONGS = {"scheduling.volcano.sh/queue-name": "team"}
 START = 30_000_000

@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from app.actuators.protocol import ActionFailed
-from app.controllers.reclaim import Reclaim
 from app.extender.endpoints import Extender
 from app.settings import Settings
 from policy.explain.next_steps import Times, next_steps, notice_on
@@ -16,9 +15,9 @@ from policy.preemption import reclaim
 from policy.reserve.starving import Terms
 from policy.stepwise import at_once
 from tests.unit.app.given import client_of, pod, quota, see
+from tests.unit.app.reclaim_world import EPOCH, ApiServer, World
 from tests.unit.app.test_batch_jobs import QUEUED
 from tests.unit.app.test_batch_jobs import World as JobWorld
-from tests.unit.app.test_reclaim import EPOCH, SETTINGS, ApiServer, World
 
 NOTICE = 100.0
 
@@ -39,14 +38,10 @@ class Noting(ApiServer):
 class Warned(World):
     """The same world; victims get a notice of a hundred seconds."""
 
-    def __init__(self):
-        super().__init__()
+    def __init__(self, notice=NOTICE):
+        super().__init__(notice=notice)
         self.api = Noting(self.store)
         self.take_lead()
-
-    def take_lead(self):
-        settings = SETTINGS.model_copy(update={"notice": NOTICE})
-        self.reclaim = Reclaim(self.store, self.api, settings, epoch=lambda: EPOCH + self.clock.now)
 
     @property
     def noted(self):
@@ -97,8 +92,9 @@ def test_another_leader_keeps_the_time(warned):
     assert warned.api.evicted == [victim]
 
 
-def test_a_long_notice_is_no_plan_that_lingers(warned):
-    warned.reclaim._settings = SETTINGS.model_copy(update={"notice": 36_000.0})
+def test_a_long_notice_is_no_plan_that_lingers():
+    warned = Warned(notice=36_000.0)
+    warned.passes(1)
     for _ in range(10):
         warned.passes(3000)
     assert warned.held

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from app.controllers.reclaim import Reclaim
+from app.controllers.reclaim.reclaim import Reclaim
 from app.job_kinds import SHIPPED
 from app.store.kinds import kinds_with
 from app.store.namespaces import NAMESPACES
@@ -13,8 +13,8 @@ from policy.preemption import reclaim
 from policy.simulate.snapshot import copy_steps, snapshot
 from policy.stepwise import at_once
 from tests.unit.app.given import Clock, made, node, pod, quota, refused, see, store_with
+from tests.unit.app.reclaim_world import SETTINGS, ApiServer, going
 from tests.unit.app.test_custom_jobs import JOB_SET, job_set, owned_by
-from tests.unit.app.test_reclaim import SETTINGS, ApiServer, going
 
 BY_HAND = [f"p{number}" for number in range(4)]
 

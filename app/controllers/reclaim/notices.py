@@ -49,4 +49,4 @@ class Notices:
             with self._seats.writing_in(pod.namespace):
                 await self._actuator.give_notice(*due)
         except ActionFailed as failure:
-            log.warning("notice not written", victim=f"{pod.namespace}/{pod.name}", error=str(failure))
+            log.warning("notice not written", victim=pod.title, error=str(failure))

@@ -1,0 +1,1 @@
+"""Takes back what was lent: plans for waiting pods, and their victims."""

@@ -1,0 +1,121 @@
+"""Who is evicted for a plan, in which order, and what the pods on both sides are told."""
+
+import pytest
+
+from app.actuators.protocol import ActionFailed
+from app.controllers.reclaim.victim_evictions import LONGEST_REASON
+from policy.explain.next_steps import Times, next_steps
+from policy.reserve.starving import Terms
+from policy.stepwise import at_once
+from tests.unit.app.given import pod, quota, refused, see
+from tests.unit.app.reclaim_world import World, lending_gang
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+def test_both_are_told_who_goes_for_whom_and_by_which_rule(world):
+    world.passes(1)
+    (victim,) = world.api.evicted
+    assert world.api.told == {
+        (victim, "Reclaimed"): "evicted to make room for b/owner: ElasticQuota a/quota borrows",
+        ("owner", "ReclaimStarted"): f"to make room on node n1 these go: a/{victim} (ElasticQuota a/quota borrows)",
+    }
+
+
+def test_who_goes_for_whom_is_said_before_anybody_goes(world):
+    told_before, evict = [], world.api.evict
+
+    async def is_asked(victim, grace=None):
+        told_before.append(set(world.api.told))
+        await evict(victim)
+
+    world.api.evict = is_asked
+    world.passes(1)
+    assert told_before == [{("owner", "ReclaimStarted")}]
+
+
+def test_who_goes_for_whom_is_said_once_however_often_and_by_whom_it_is_tried(world):
+    world.api.blocked = True
+    world.passes(1)
+    assert ("owner", "ReclaimStarted") in world.api.told
+    world.api.told.clear()
+    world.passes(3)
+    world.take_lead()
+    world.passes(3)
+    assert ("owner", "ReclaimStarted") not in world.api.told
+
+
+def test_evictions_that_fail_are_told_with_the_reason_of_the_api_server(world):
+    async def refuses(_victim, _grace=None):
+        raise ActionFailed('the API server answered 500: failed calling webhook "audit.example.com"' + "." * 1000)
+
+    world.api.evict = refuses
+    world.passes(1)
+    told = world.api.told["owner", "ReclaimBlocked"]
+    assert 'failed, and is tried again: the API server answered 500: failed calling webhook "audit' in told
+    assert len(told) < LONGEST_REASON + 100
+    cluster = world.store.cluster
+    [step] = at_once(next_steps(cluster, cluster.pods["b/owner"], Terms(3600, 100), Times(0, 0, 1.0)))
+    assert step.step == "evictions-failing"
+    assert "evictions fail" in step.text
+
+
+@pytest.mark.parametrize(("asked", "given"), [(3600, 20), (20, None), (5, None), (None, 20)])
+def test_a_victim_gets_no_more_grace_than_is_given(asked, given):
+    world, graces = World(max_grace=20), []
+    period = {} if asked is None else {"terminationGracePeriodSeconds": asked}
+    see(world.store, *[pod(f"r{number}", nodeName="n1", **period) for number in range(4)])
+
+    async def evict(_victim, grace=None):
+        graces.append(grace)
+
+    world.api.evict = evict
+    world.passes(1)
+    assert set(graces) == {given}
+
+
+def test_all_of_a_gang_go_even_if_the_pod_is_bound_once_the_first_of_them_is_gone():
+    world = lending_gang()
+
+    async def evict(victim, grace=None, first=world.api.evict):
+        await first(victim)
+        see(world.store, pod("owner", "b", nodeName="n1"))
+
+    world.api.evict = evict
+    world.passes(1)
+    assert sorted(world.api.evicted) == ["r0", "r1", "r2"]
+
+
+def test_those_of_others_stay_once_the_pod_is_bound():
+    world = World()
+    see(world.store, quota("a", min={"cpu": 0}, max={"cpu": 9}), quota("b", min={"cpu": 4}, max={"cpu": 9}))
+    see(world.store, refused(pod("owner", "b", requests={"cpu": 2}), "0/1 nodes are available: 1 Insufficient cpu."))
+
+    async def evict(victim, grace=None, first=world.api.evict):
+        await first(victim)
+        see(world.store, pod("owner", "b", nodeName="n1"))
+
+    world.api.evict = evict
+    world.passes(1)
+    assert len(world.api.evicted) == 1
+
+
+def test_nobody_else_is_evicted_once_a_slow_eviction_has_made_the_picture_old():
+    world = lending_gang()
+
+    async def evict(victim, grace=None, first=world.api.evict):
+        await first(victim)
+        world.loses_contact()
+
+    world.api.blocked = True
+    world.passes(1)
+    [reservation] = world.store.cluster.reservations.plans.values()
+    assert reservation.blocked_since
+    world.api.blocked, world.api.evict = False, evict
+    world.passes(5)
+    assert len(world.api.evicted) == 1
+    [reservation] = world.store.cluster.reservations.plans.values()
+    assert reservation.blocked_since  # that they may go now is not known
