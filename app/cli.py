@@ -16,6 +16,7 @@ from app.cli_lists import Format, Listing, Output, print_document, showing_a_lis
 from app.client import DEFAULT_SERVER, CannotAsk, Server, reaching_a_server
 from app.inert import say
 from app.settings import InvalidSettings
+from app.times import InvalidDuration, parse_duration
 from app.version import describe, version
 
 if TYPE_CHECKING:
@@ -286,7 +287,7 @@ def simulate(
 ) -> None:
     """Simulate what happens in a folder of manifests; with --apply or --remove, show what these would change."""
     from app import cli_whatif  # noqa: PLC0415
-    from app.whatif import charts, scenario  # noqa: PLC0415
+    from app.whatif import charts  # noqa: PLC0415
 
     try:
         settings = cli_whatif.settings_of(config)
@@ -300,7 +301,7 @@ def simulate(
             )
             cli_whatif.print_difference(cli_whatif.difference_in(read, settings, applied, removed))
             raise typer.Exit(1 if read.problems else 0)
-        last = scenario.parse_duration(until) if until else math.inf
+        last = parse_duration(until) if until else math.inf
         story, waiting = cli_whatif.story_of(read, settings, last, time_limit)
         cli_whatif.print_story(story, waiting)
         if html is not None:
@@ -308,7 +309,7 @@ def simulate(
         raise typer.Exit(1 if read.problems or story.given_up_at is not None else 0)
     except cli_whatif.CannotChange as error:
         _fail(str(error))
-    except (cli_whatif.CannotSimulate, scenario.InvalidDuration, InvalidSettings, OSError) as error:
+    except (cli_whatif.CannotSimulate, InvalidDuration, InvalidSettings, OSError) as error:
         _fail(str(error), code=2)
 
 
@@ -345,7 +346,6 @@ def replay(
     """Play a recorded workload with a policy or several: who would have waited how long, and what been evicted."""
     from app import cli_replay, cli_whatif  # noqa: PLC0415
     from app.replay.log import CannotRead  # noqa: PLC0415
-    from app.whatif import scenario  # noqa: PLC0415
     from policy.simulate.replay import PingPong  # noqa: PLC0415
 
     for option, value, allowed in (
@@ -356,7 +356,7 @@ def replay(
         if value not in allowed:
             _fail(f"{option}: {value!r} must be one of {', '.join(filter(None, allowed))}", code=2)
     try:
-        since, until = (scenario.parse_duration(each) if each is not None else None for each in (begin, end))
+        since, until = (parse_duration(each) if each is not None else None for each in (begin, end))
         resumes = evicted == "resume"
         of_log = (log, policy or (), form, column or (), team)
         asked = cli_replay.Asked(*of_log, nodes, pod_cores, since, until, resumes, runs, jitter, time_limit)
@@ -366,7 +366,7 @@ def replay(
         if read.wrong or read.without_run:
             say(f"{log}: {read.wrong} lines cannot be read, {read.without_run} jobs did not run", err=True)
         summaries, jobs, problems = cli_replay.play(asked, read, cli_whatif.settings_of(config))
-    except (CannotRead, scenario.InvalidDuration, InvalidSettings, OSError) as error:
+    except (CannotRead, InvalidDuration, InvalidSettings, OSError) as error:
         _fail(str(error), code=2)
     except PingPong as error:
         _fail(str(error))

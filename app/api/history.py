@@ -1,5 +1,7 @@
 """The events and amounts of the last day, as REST shows them: of one queue or quota in steps, or of all in sums."""
 
+from math import ceil
+
 from pydantic import Field
 
 from app.history.reading import OF_RESOURCES, Series, Story, period_of, story_of
@@ -8,13 +10,12 @@ from app.history.rows import MINUTES
 from app.pause import Pause
 from app.problems import Problem
 from app.shapes import Model
-from app.times import rfc3339
+from app.times import InvalidDuration, parse_duration, rfc3339
 from policy.cluster.cluster import Cluster
 from policy.objects.quantity import render
 
-DURATION = r"^[1-9][0-9]{0,8}[smhd]?$"
-UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
-
+LONGEST = 64
+"""Maximum number of characters of a duration in a request."""
 FULL = "there was no memory left for the history of some"
 
 Amounts = list[str | None]
@@ -60,10 +61,11 @@ async def history(
 ) -> HistoryList:
     """Returns the history of a queue or of a quota (NAMESPACE/NAME) in steps; of all, in one step, if none is named.
 
-    Raises Problem (404) for one that was not there in the last day.
+    Raises Problem (404) for one that was not there in the last day, and (422) for what is no duration.
     """
-    minutes, names = _minutes(since), _names(cluster, recorder, queue, quota)
-    period = period_of(recorder, minutes, minutes if queue is None and quota is None else _minutes(step))
+    minutes, names = _minutes(since, "since"), _names(cluster, recorder, queue, quota)
+    of_all = queue is None and quota is None
+    period = period_of(recorder, minutes, minutes if of_all else _minutes(step, "step"))
     items, pause = list[HistoryModel](), Pause()
     for name in names:
         items.append(_model(story_of(recorder, name, period)))
@@ -98,10 +100,15 @@ def _names(cluster: Cluster, recorder: Recorder, queue: str | None, quota: str |
     return names or sorted(recorder.recorded)
 
 
-def _minutes(duration: str) -> int:
-    """Returns a duration in minutes, rounded up; at most a day."""
-    number, unit = duration.rstrip("smhd"), duration.lstrip("0123456789")
-    return min(-(-int(number) * UNITS[unit] // 60), MINUTES)
+def _minutes(duration: str, param: str) -> int:
+    """Returns a duration in minutes, rounded up; at most a day. Raises Problem (422)."""
+    try:
+        seconds = parse_duration(duration)
+    except InvalidDuration as error:
+        raise Problem(422, str(error), field=f"query.{param}") from error
+    if not seconds:
+        raise Problem(422, f"{duration!r} is no time at all", field=f"query.{param}")
+    return ceil(min(seconds / 60, MINUTES))
 
 
 def _model(story: Story) -> HistoryModel:

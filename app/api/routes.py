@@ -236,13 +236,13 @@ async def show_history(
     store: SyncedStore,
     queue: str | None = None,
     quota: str | None = None,
-    since: Annotated[str, Query(pattern=history.DURATION)] = "24h",
-    step: Annotated[str, Query(pattern=history.DURATION)] = "5m",
+    since: Annotated[str, Query(max_length=history.LONGEST)] = "24h",
+    step: Annotated[str, Query(max_length=history.LONGEST)] = "5m",
 ) -> HistoryList:
     """Shows what happened in the last day: of a ``queue`` or a ``quota`` (NAMESPACE/NAME) in steps, else of all in sum.
 
-    ``since`` and ``step`` are durations, like 90m. Without a queue or quota, the step is the whole time. Raises Problem
-    (404) for a queue or quota that was not there.
+    ``since`` and ``step`` are durations, like 90m or 2h30m. Without a queue or quota, the step is the whole time.
+    Raises Problem (404) for a queue or quota that was not there, and (422) for what is no duration.
     """
     return await history.history(store.cluster, request.app.state.recorder, queue, quota, since, step)
 

@@ -1,6 +1,5 @@
 """Reads a folder of manifests as a story: annotations say when objects appear, and how long pods run."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,21 +18,16 @@ from app.store.kinds import kinds_with
 from app.store.metadata import seconds
 from app.store.pod_groups import POD_GROUPS, group_of
 from app.store.pods import PODS, pod_of
+from app.times import InvalidDuration, parse_duration
 from policy.cluster.cluster import Cluster
 from policy.simulate.simulation import Simulation
 from policy.simulate.timeline import START, Arrival, Story, Timeline
 from policy.stepwise import Steps
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?", re.ASCII)
 _DATES = frozenset(
     {"creationTimestamp", "startTime", "startedAt", "finishedAt", "lastTransitionTime", "lastHeartbeatTime"}
 )
 """Fields with the time of something that happened to an object."""
-
-
-class InvalidDuration(ValueError):
-    """The text is not a duration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +42,6 @@ class Scenario:
     durations: dict[str, float]
     problems: list[str]
     start: float = START
-
-
-def parse_duration(text: str) -> float:
-    """Parses a duration like ``90``, ``2m30s`` or ``1d12h`` into seconds. Raises InvalidDuration."""
-    match = _DURATION.fullmatch(text.strip())
-    if match is None or not any(match.groups()):
-        raise InvalidDuration(f"{text!r} is not a duration, like 90, 2m30s or 1d12h")
-    sizes = (_UNITS["d"], _UNITS["h"], _UNITS["m"], 1)
-    return sum(float(part) * size for part, size in zip(match.groups(), sizes, strict=True) if part)
 
 
 def read(directory: Path, legacy: str = "auto", rows: Iterable[Row] = ()) -> Scenario:

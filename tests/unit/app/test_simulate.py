@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 from app.cli import app
 from app.settings import Settings
 from app.whatif import scenario
-from app.whatif.scenario import InvalidDuration, parse_duration
 from policy.stepwise import at_once
 from tests.unit.app.forwarding import Forwarding
 from tests.unit.app.given import client_of, node, pod, quota, store_with
@@ -103,19 +102,6 @@ def test_with_other_settings_the_story_is_another():
     settings = Settings(reserve={"max_nodes_percent": 0})
     lives = {life.pod.name: life for life in play(EXAMPLES / "big-job", settings=settings).lives.values()}
     assert (lives["pod-4"].reserved, lives["pod-7"].started) == (None, 50 * HOUR), "pod-7 has slipped in before it"
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("90", 90), ("2m30s", 150), ("1d12h", 129_600), ("0.5", 0.5), ("3h", 10_800), ("0", 0)]
-)
-def test_durations(text, seconds):
-    assert parse_duration(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "h", "1x", "-1", "1h-2m", "m5"])
-def test_what_is_no_duration(text):
-    with pytest.raises(InvalidDuration):
-        parse_duration(text)
 
 
 def test_the_chart_shows_who_waits_for_whom_a_node_is_reserved_and_who_runs(tmp_path):
