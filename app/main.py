@@ -225,9 +225,9 @@ def _recording(recorder: Recorder, cluster: Cluster, prometheus: str | None) -> 
     """Yields what records the history, and asks a Prometheus for the time before the start."""
     yield recorder.run()
     if prometheus is not None:
-        from app.history.prometheus import Backfill  # noqa: PLC0415 - aiohttp takes long to load
+        from app.history.prometheus import Restorer  # noqa: PLC0415 - aiohttp takes long to load
 
-        yield Backfill(recorder, cluster, prometheus).run()
+        yield Restorer(recorder, cluster, prometheus).run()
 
 
 def _show_example(source: ManifestSource, settings: Settings) -> None:

@@ -1,6 +1,6 @@
 """Asks a Prometheus, in the background, for the time before the start: amounts and waiting pods of queues and quotas.
 
-One question is asked at a time, about one queue or quota, with a pause after it. Nobody waits for an
+One query is asked at a time, about one queue or quota, with a pause after it. Nobody waits for an
 answer, and it fills in only figures that are recorded already, so that it takes no more memory.
 """
 
@@ -71,14 +71,14 @@ DECODER = msgspec.json.Decoder(Answer)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A query; ``figure`` is what its values are, None if the name and the resource of each series say so."""
+class Query:
+    """``text`` is PromQL; ``figure`` is what its values are, None if the name and resource of each series say so."""
 
-    query: str
+    text: str
     figure: Figure | None = None
 
 
-class Backfill:
+class Restorer:
     """Fills in the time before the start. ``Recorder.lacking`` says why something is missing."""
 
     def __init__(self, recorder: Recorder, cluster: Cluster, url: str) -> None:
@@ -102,10 +102,10 @@ class Backfill:
     async def _fill(self, session: aiohttp.ClientSession) -> None:
         end, failures = self._recorder.minute, 0
         for name in sorted(self._recorder.recorded):
-            for question in questions(self._cluster, name):
+            for query in queries(self._cluster, name):
                 while True:
                     try:
-                        self._take(name, question, await self._ask(session, question.query, end))
+                        self._take(name, query, await self._ask(session, query.text, end))
                     except CannotAsk as error:
                         failures += 1
                         self._recorder.lacking = f"the time before the start is not known: {error}"
@@ -119,9 +119,9 @@ class Backfill:
                 await asyncio.sleep(REST)
         self._recorder.lacking = ""
 
-    async def _ask(self, session: aiohttp.ClientSession, query: str, end: int) -> list[Sample]:
+    async def _ask(self, session: aiohttp.ClientSession, text: str, end: int) -> list[Sample]:
         """Asks for the day before the minute ``end``. Raises CannotAsk."""
-        asked = {"query": query, "start": str((end - MINUTES) * 60), "end": str(end * 60), "step": str(STEP * 60)}
+        asked = {"query": text, "start": str((end - MINUTES) * 60), "end": str(end * 60), "step": str(STEP * 60)}
         try:
             async with session.post(f"{self._url}/api/v1/query_range", data=asked, allow_redirects=False) as response:
                 body = b""
@@ -138,9 +138,9 @@ class Backfill:
             raise CannotAsk(f"{self._shown} answers {response.status}: {answer.error[:200]}")
         return answer.data.result
 
-    def _take(self, name: Name, question: Question, samples: list[Sample]) -> None:
+    def _take(self, name: Name, query: Query, samples: list[Sample]) -> None:
         for sample in samples:
-            figure = question.figure or _figure_of(sample)
+            figure = query.figure or _figure_of(sample)
             if figure is None:
                 continue
             scale = 1000 if figure[1] == "cpu" else 1  # Prometheus has cores
@@ -152,21 +152,21 @@ class Backfill:
             self._recorder.restore(name, figure, values, STEP)
 
 
-def questions(cluster: Cluster, name: Name) -> Iterator[Question]:
+def queries(cluster: Cluster, name: Name) -> Iterator[Query]:
     """Yields what is asked about a queue or quota."""
     kind, own = name
     if kind == QUOTA:
         metrics, chosen = "quotaward_elastic_quota_(used|min|max)", f"namespace={_quoted(own)}"
-        yield Question(f"sum(max by (queue) ({NAME}{{{chosen}}}))", (WAITING, ""))
+        yield Query(f"sum(max by (queue) ({NAME}{{{chosen}}}))", (WAITING, ""))
     else:
         metrics, chosen = "quotaward_queue_(allocated|deserved|guarantee)", f"queue={_quoted(own)}"
         below = sorted(cluster.ledger.queues.tree.inside(own)) if own in cluster.queues else [own]
         if len(below) <= BELOW:
             inside = f"queue=~{_quoted('|'.join(re.escape(each) for each in below))}"
-            yield Question(f"sum(max by (queue, namespace) ({NAME}{{{inside}}}))", (WAITING, ""))
+            yield Query(f"sum(max by (queue, namespace) ({NAME}{{{inside}}}))", (WAITING, ""))
             evicted = f"sum(increase(quotaward_queue_evictions_total{{{inside}}}[{STEP}m]))"
-            yield Question(evicted, (EVICTED, ""))
-    yield Question(f'max by (__name__, resource) ({{__name__=~"{metrics}",{chosen}}})')
+            yield Query(evicted, (EVICTED, ""))
+    yield Query(f'max by (__name__, resource) ({{__name__=~"{metrics}",{chosen}}})')
 
 
 def _quoted(text: str) -> str:

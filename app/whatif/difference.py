@@ -5,12 +5,12 @@ from typing import TypeVar
 from app.shapes import quantities, used_of
 from app.whatif.models import (
     AdmittedModel,
-    EvictedModel,
     QueueChange,
     QueueFigures,
     QuotaChange,
     QuotaFigures,
     RefusedModel,
+    VictimModel,
     WhatIfModel,
 )
 from app.whatif.trial import Trial
@@ -111,10 +111,10 @@ def _admitted(trial: Trial, otherwise: Trial | None) -> list[AdmittedModel]:
     ]
 
 
-def _evicted(trial: Trial, otherwise: Trial | None) -> list[EvictedModel]:
+def _evicted(trial: Trial, otherwise: Trial | None) -> list[VictimModel]:
     anyway = None if otherwise is None else {each.pod.uid for each in otherwise.simulation.evictions}
     return [
-        EvictedModel(
+        VictimModel(
             pod=each.pod.title,
             node=each.pod.node,
             for_=each.for_.title if each.for_ else "",

@@ -42,7 +42,7 @@ class AdmittedModel(Model):
     anyway: bool | None
 
 
-class EvictedModel(Model):
+class VictimModel(Model):
     """A pod that would be evicted, for which pod (empty: because its group would be broken), and why."""
 
     pod: str
@@ -108,7 +108,7 @@ class WhatIfModel(Model):
     """
 
     admitted: list[AdmittedModel]
-    evicted: list[EvictedModel]
+    evicted: list[VictimModel]
     spared: list[str]
     refused: list[RefusedModel]
     waiting: int

@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 
 from app.history import prometheus
-from app.history.prometheus import Backfill, questions
+from app.history.prometheus import Restorer, queries
 from app.history.rows import MINUTES
 from tests.unit.app.given import quota
 from tests.unit.app.test_history import START, Day
@@ -44,7 +44,7 @@ def asked(day, answer, url="{}", monkeypatch=None):
         await site.start()
         port = runner.addresses[0][1]
         fill = asyncio.create_task(
-            Backfill(day.recorder, day.store.cluster, url.format(f"http://127.0.0.1:{port}")).run()
+            Restorer(day.recorder, day.store.cluster, url.format(f"http://127.0.0.1:{port}")).run()
         )
         beginning = f"http://127.0.0.1:{port} is being"
         while not fill.done():
@@ -146,8 +146,8 @@ def test_what_goes_wrong_is_named_and_nothing_waits_for_it(answer, said):
 
 
 def test_a_password_in_the_url_is_told_nobody():
-    backfill = Backfill(Day().recorder, Day().store.cluster, "https://me:secret@prometheus.example/p?x")
-    assert backfill._shown == "https://prometheus.example/p"
+    restorer = Restorer(Day().recorder, Day().store.cluster, "https://me:secret@prometheus.example/p?x")
+    assert restorer._shown == "https://prometheus.example/p"
 
 
 def test_it_gives_up_after_some_failures(monkeypatch):
@@ -159,14 +159,14 @@ def test_it_gives_up_after_some_failures(monkeypatch):
 
 
 async def _fill_with_nobody_there(day):
-    backfill = Backfill(day.recorder, day.store.cluster, "http://127.0.0.1:1")
+    restorer = Restorer(day.recorder, day.store.cluster, "http://127.0.0.1:1")
     async with prometheus.aiohttp.ClientSession() as session:
-        await asyncio.wait_for(backfill._fill(session), 20)
+        await asyncio.wait_for(restorer._fill(session), 20)
 
 
-def test_a_question_is_about_one_queue_or_quota_with_all_below_it():
+def test_a_query_is_about_one_queue_or_quota_with_all_below_it():
     day = Day(quota('"};\\', max={"cpu": 1}))
-    team = [each.query for each in questions(day.store.cluster, ("queue", "company"))]
+    team = [each.text for each in queries(day.store.cluster, ("queue", "company"))]
     assert any('queue=~"company|team"' in query for query in team)
-    evil = [each.query for each in questions(day.store.cluster, ("quota", '"};\\'))]
+    evil = [each.text for each in queries(day.store.cluster, ("quota", '"};\\'))]
     assert json.loads(evil[0].partition("namespace=")[2].partition("}))")[0]) == '"};\\'
