@@ -13,9 +13,14 @@ from fastapi.responses import Response, StreamingResponse
 from app.api.routes import store_of
 from app.problems import Problem
 from app.questions import asker_of
+from app.web.asked import Asked
 from app.web.figures import queue_row, quota_rows
+from app.web.gang_page import gang_page
+from app.web.node_page import node_page
+from app.web.queue_pages import queue_page, queues_page
+from app.web.quota_pages import namespace_page, quota_page
 from app.web.rendering import EVENTS, HEADERS, environment, error_page, in_chunks
-from app.web.subjects import Asked, Subject, gang_page, namespace_page, node_page, queue_page, queues_page, quota_page
+from app.web.subject import Subject
 from policy.cluster.cluster import Cluster
 
 LONGEST = 4096

@@ -5,7 +5,7 @@ from urllib.parse import quote
 import pytest
 
 from app.pause import Pause
-from app.web import subjects
+from app.web import subject, subject_tables, tables
 from app.web.figures import Bar
 from policy.nodes.table import NodeTable
 from policy.stepwise import at_once
@@ -40,6 +40,12 @@ def cluster(*more):
     return client_of(store)
 
 
+def two_rows(monkeypatch):
+    """Tables have at most two rows."""
+    for module in (tables, subject_tables):
+        monkeypatch.setattr(module, "ROWS", 2)
+
+
 def test_a_queue_shows_what_is_below_it_who_is_in_it_and_who_waits():
     for name in ("team", "company"):
         words = read(cluster(), f"/queues/{name}").words
@@ -61,7 +67,8 @@ def test_between_the_pods_of_two_namespaces_others_have_their_turn(monkeypatch):
     in_namespaces = NodeTable.in_namespaces
     monkeypatch.setattr(NodeTable, "in_namespaces", lambda *given: events.append("read") or in_namespaces(*given))
     client = cluster(namespace("b", **BELONGS), pod("runs", "b", nodeName="n2"))
-    monkeypatch.setattr(subjects, "Pause", Noted)
+    for module in (tables, subject_tables):
+        monkeypatch.setattr(module, "Pause", Noted)
     events.clear()
     words = read(client, "/queues/team").words
     assert "a/runs 1 n1" in words
@@ -118,7 +125,7 @@ def test_a_gang_is_one_row_with_a_page_of_its_members():
 
 
 def test_lists_are_bounded_and_have_a_next_page(monkeypatch):
-    monkeypatch.setattr(subjects, "ROWS", 2)
+    two_rows(monkeypatch)
     client = cluster(
         *(pod(f"p{number}", requests={"cpu": 0}, nodeName="n2") for number in range(3)),
         *(refused(pod(f"w{number}")) for number in range(2)),
@@ -162,7 +169,7 @@ def test_hostile_names_stay_text_on_each_page(path):
 
 
 def test_a_compact_table_shows_dozens_of_queues_in_the_order_of_the_tree(monkeypatch):
-    monkeypatch.setattr(subjects, "ROWS", 2)
+    two_rows(monkeypatch)
     client = cluster()
     assert "queues" in {each["href"] for each in read(client, "/").all("a")}
     first = read(client, "/queues")
@@ -174,7 +181,7 @@ def test_a_compact_table_shows_dozens_of_queues_in_the_order_of_the_tree(monkeyp
 
 
 def test_who_waits_is_sorted_by_the_server_and_stays_so_on_the_next_page(monkeypatch):
-    monkeypatch.setattr(subjects, "ROWS", 2)
+    two_rows(monkeypatch)
     client = cluster(*(refused(pod(name)) for name in ("b", "c", "d")))
     first = read(client, "/namespaces/a?sort=name")
     assert "Job ▲" not in first.words
@@ -195,7 +202,7 @@ def test_a_table_can_be_sorted_in_the_browser_only_if_all_its_rows_are_there(mon
 
     more = [pod(f"p{number}", requests={"cpu": 0}, nodeName="n2") for number in range(3)]
     assert sortable(cluster(*more))
-    monkeypatch.setattr(subjects, "ROWS", 2)
+    two_rows(monkeypatch)
     assert not sortable(cluster(*more))
 
 
@@ -221,5 +228,5 @@ def test_the_object_stands_there_as_yaml(path, line):
 
 
 def test_a_long_object_is_cut(monkeypatch):
-    monkeypatch.setattr(subjects, "LINES", 3)
+    monkeypatch.setattr(subject, "LINES", 3)
     assert "# and more" in read(cluster(), "/quotas/a/quota").text
