@@ -337,6 +337,15 @@ def replay(
     evicted: Annotated[
         str, typer.Option(help="Jobs that are taken back begin anew (requeue) or go on (resume).")
     ] = "requeue",
+    jobs_as: Annotated[
+        str,
+        typer.Option(
+            "--jobs", help="Jobs wait as a whole (whole), or are pod groups (gangs), which may reserve nodes."
+        ),
+    ] = "whole",
+    run_times: Annotated[
+        str, typer.Option(help="Run times that users said: ignored, or deadlines that end jobs (enforced).")
+    ] = "ignored",
     runs: Annotated[int, typer.Option(min=1, max=100, help="How often to play, to see the spread.")] = 1,
     jitter: Annotated[float, typer.Option(min=0, help="Seconds by which submissions differ between runs.")] = 5.0,
     time_limit: Annotated[float, typer.Option(min=0, help="Seconds after which a run is stopped.")] = math.inf,
@@ -346,20 +355,23 @@ def replay(
     """Play a recorded workload with a policy or several: who would have waited how long, and what been evicted."""
     from app import cli_replay, cli_whatif  # noqa: PLC0415
     from app.replay.log import CannotRead  # noqa: PLC0415
+    from app.replay.player import Manner  # noqa: PLC0415
     from policy.simulate.replay import PingPong  # noqa: PLC0415
 
     for option, value, allowed in (
         ("--format", form, ("", "swf", "csv", "sacct")),
         ("--evicted", evicted, ("requeue", "resume")),
+        ("--jobs", jobs_as, ("whole", "gangs")),
+        ("--run-times", run_times, ("ignored", "enforced")),
         ("--output", output, ("table", "json", "csv")),
     ):
         if value not in allowed:
             _fail(f"{option}: {value!r} must be one of {', '.join(filter(None, allowed))}", code=2)
     try:
         since, until = (parse_duration(each) if each is not None else None for each in (begin, end))
-        resumes = evicted == "resume"
+        manner = Manner(evicted == "resume", jobs_as == "gangs", run_times == "enforced")
         of_log = (log, policy or (), form, column or (), team)
-        asked = cli_replay.Asked(*of_log, nodes, pod_cores, since, until, resumes, runs, jitter, time_limit)
+        asked = cli_replay.Asked(*of_log, nodes, pod_cores, since, until, manner, runs, jitter, time_limit)
         read = cli_replay.read(asked)
         for problem in read.problems:
             say(f"{log}: {problem}", err=True)

@@ -15,7 +15,7 @@ from rich.progress import Progress
 from app.cli_output import console, table_of
 from app.replay import swf, tables
 from app.replay.log import CannotRead, Log
-from app.replay.player import Played, Player, Policy, Window, in_window, jittered, nodes_of, parse_nodes
+from app.replay.player import Manner, Played, Player, Policy, Window, in_window, jittered, nodes_of, parse_nodes
 from app.replay.summary import Summary, Team, Waits, recorded, summary
 from app.settings import Settings
 from policy.simulate.replay import RecordedJob
@@ -39,7 +39,7 @@ class Asked:
     pod_cores: int
     begin: float | None
     end: float | None
-    resumes: bool
+    manner: Manner
     runs: int
     jitter: float
     time_limit: float
@@ -70,7 +70,7 @@ def read(asked: Asked) -> Log:
 def play(asked: Asked, log: Log, settings: Settings) -> tuple[list[Summary], list[RecordedJob], list[str]]:
     """Plays the log with each policy. Returns summaries, the jobs that were played, and problems of the policies.
 
-    Raises CannotRead and PingPong.
+    Raises CannotRead, InvalidSettings and PingPong.
     """
     origin = min((job.submitted for job in log.jobs), default=0.0)
     window = Window(
@@ -81,7 +81,7 @@ def play(asked: Asked, log: Log, settings: Settings) -> tuple[list[Summary], lis
     if not jobs:
         raise CannotRead("no jobs are in the log, or in the window of --from and --to, of which it says how they ran")
     nodes = parse_nodes(asked.nodes) if asked.nodes else nodes_of(log)
-    player = Player(settings, nodes, resumes=asked.resumes, window=window)
+    player = Player(settings, nodes, asked.manner, window)
     policies = [Policy(each.name or str(each), each) for each in asked.policies] or [Policy("none", None)]
     screen, summaries = Console(stderr=True), list[Summary]()
     with Progress(console=screen, transient=True, disable=not screen.is_terminal) as bar:
@@ -126,6 +126,10 @@ def _print_table(summaries: Sequence[Summary], waits: Waits) -> None:
         counts = str(each.evictions), str(each.never_started)
         table.add_row(each.policy, *parts, f"{mean}{spread}", *figures, _time(each.big.mean), *counts)
     console.print(table)
+    for each in summaries:
+        if any(each.promises.values()):
+            kept = ", ".join(f"{number} {outcome}" for outcome, number in each.promises.items())
+            console.print(f"promised starts ({each.policy}): {kept}")
 
 
 def _print_teams(summary: Summary) -> None:

@@ -1,12 +1,14 @@
 """Plays a log with the policy in a folder: its quotas, queues, namespaces and nodes."""
 
+import math
 import random
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from time import monotonic
 
+from app import settings as settings_module
 from app.replay.log import CannotRead, Log, amount
 from app.settings import Settings
 from app.whatif import scenario
@@ -17,6 +19,8 @@ from policy.simulate.replay import PlayedJob, RecordedJob, Replay
 from policy.simulate.simulation import Simulation
 from policy.simulate.timeline import START
 
+SETTINGS = "settings.yaml"
+"""The file of a policy that is no manifest: a configuration file of a server, whose settings hold for this policy."""
 PODS_PER_NODE = "1000"
 MOST_NODES = 100_000
 STEPS = 500
@@ -45,6 +49,7 @@ class Played:
 
     ``capacity`` of the cluster in amounts, ``length`` of the window in seconds. ``stopped_at`` is the time on the log's
     clock at which it was stopped, None if it was played to the end; ``to_come``: how many jobs had not come by then.
+    ``promises`` counts promised starts by what became of them.
     """
 
     policy: str
@@ -55,6 +60,20 @@ class Played:
     length: float
     stopped_at: float | None = None
     to_come: int = 0
+    promises: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How jobs are played.
+
+    ``resumes``: a job that is taken back goes on where it stood; else it begins anew. ``gangs``: each is a pod group;
+    else it waits as a whole. ``enforced``: what its user said about its run time is a deadline, at which it is ended.
+    """
+
+    resumes: bool = False
+    gangs: bool = False
+    enforced: bool = False
 
 
 def in_window(jobs: Iterable[RecordedJob], window: Window) -> list[RecordedJob]:
@@ -69,7 +88,9 @@ def in_window(jobs: Iterable[RecordedJob], window: Window) -> list[RecordedJob]:
             found.append(job)
         elif job.submitted < window.begin < started + job.run:
             rest = min(job.run, started + job.run - window.begin)
-            found.append(replace(job, submitted=window.begin, run=rest, waited=max(0.0, started - window.begin)))
+            limit = max(1, math.ceil(job.limit - (job.run - rest))) if job.limit else 0
+            waited = max(0.0, started - window.begin)
+            found.append(replace(job, submitted=window.begin, run=rest, waited=waited, limit=limit))
     return found
 
 
@@ -107,12 +128,12 @@ def jittered(jobs: Sequence[RecordedJob], seconds: float, run: int) -> list[Reco
 
 
 class Player:
-    """Plays jobs with policies. ``nodes`` are added to a policy that has none of its own."""
+    """Plays jobs with policies. ``nodes`` are added to a policy that has none, ``settings`` hold for one without."""
 
-    def __init__(self, settings: Settings, nodes: Sequence[Node], *, resumes: bool, window: Window) -> None:
+    def __init__(self, settings: Settings, nodes: Sequence[Node], manner: Manner, window: Window) -> None:
         self._settings = settings
         self._nodes = nodes
-        self._resumes = resumes
+        self._manner = manner
         self._window = window
         self.problems: list[str] = []
 
@@ -125,15 +146,17 @@ class Player:
     ) -> Played:
         """Plays jobs, for so many seconds at most. ``progress`` is called with the part of them that has come.
 
-        Raises CannotRead for a policy that cannot be used, and PingPong.
+        Raises CannotRead for a policy that cannot be used, InvalidSettings for its settings, and PingPong.
         """
-        cluster = self._cluster(policy)
-        simulation = Simulation(cluster, self._settings.reserve.terms, START)
+        settings = self._settings_of(policy)
+        cluster, terms = self._cluster(policy, settings), settings.reserve.terms
+        simulation = Simulation(cluster, terms, START)
         jobs = [self._as_asked(cluster, job) for job in jobs]
         last = max((job.submitted for job in jobs), default=0.0)
         begin = max(self._window.begin, min((job.submitted for job in jobs), default=0.0))
         end = min(self._window.end, last)
-        replay = Replay(simulation, jobs, resumes=self._resumes)
+        gangs = terms if self._manner.gangs else None
+        replay = Replay(simulation, jobs, resumes=self._manner.resumes, gangs=gangs)
         stop, used = monotonic() + seconds, dict[str, float]()
         in_time = True
         for until in (end, inf):
@@ -158,15 +181,23 @@ class Player:
             max(0.0, (end if in_time else replay.at) - begin),
             None if in_time else replay.at,
             0 if in_time else replay.remaining,
+            simulation.promises,
         )
 
-    def _cluster(self, policy: Policy) -> Cluster:
-        settings = self._settings
+    def _settings_of(self, policy: Policy) -> Settings:
+        """Returns the settings that a policy has of its own, or else those that hold for all."""
+        file = policy.folder / SETTINGS if policy.folder is not None else None
+        if file is None or not file.is_file():
+            return self._settings
+        return settings_module.load(["--config", str(file)])
+
+    def _cluster(self, policy: Policy, settings: Settings) -> Cluster:
         if policy.folder is not None:
-            read = scenario.read(policy.folder, settings.groups.legacy, settings.jobs.rows)
+            own = policy.folder / SETTINGS
+            read = scenario.read(policy.folder, settings.groups.legacy, settings.jobs.rows, without=own)
             self.problems += read.problems
             arrivals = [each for each in read.arrivals if not each.is_pod]
-            if not arrivals:
+            if not arrivals and not own.is_file():
                 raise CannotRead(f"--policy: {policy.folder} has no manifests")
         else:
             arrivals = []
@@ -179,5 +210,10 @@ class Player:
         return cluster
 
     def _as_asked(self, cluster: Cluster, job: RecordedJob) -> RecordedJob:
-        """Returns a job without resources that no node lists: the log may tell of more than the nodes."""
-        return replace(job, request={name: job.request[name] for name in job.request if cluster.table.lists(name)})
+        """Returns a job without resources that no node lists: the log may tell of more than the nodes.
+
+        Run times that are enforced end it. Else nothing is known of them.
+        """
+        request = {name: job.request[name] for name in job.request if cluster.table.lists(name)}
+        limit = job.limit if self._manner.enforced else 0
+        return replace(job, request=request, limit=limit, run=min(job.run, limit or inf))

@@ -9,6 +9,8 @@ from policy.simulate.replay import PlayedJob, RecordedJob
 
 LEAST_RUN = 10.0
 """Seconds that a run counts for at least in a slowdown, as usual: else jobs of a second decide the mean."""
+OUTCOMES = ("kept", "moved", "lost")
+"""Outcomes of a promised start: the job starts by then, the start is moved later, or there is none any more."""
 BIG = 0.9
 """Jobs of at least the size of this part of all jobs are called big."""
 
@@ -43,7 +45,8 @@ class Summary:
     """The fate of a workload under a policy.
 
     ``utilisation``: the part of the main resource that was used in the window. ``again``: the part of the use that was
-    in vain. ``spread``: the least and the greatest mean wait of all runs.
+    in vain. ``spread``: the least and the greatest mean wait of all runs. ``promises``: promised starts by what became
+    of them.
     """
 
     policy: str
@@ -59,6 +62,7 @@ class Summary:
     teams: tuple[Team, ...]
     stopped_at: float | None
     to_come: int
+    promises: Mapping[str, int]
 
 
 def main_resource(jobs: Iterable[RecordedJob], capacity: Mapping[str, int]) -> str:
@@ -95,6 +99,7 @@ def summary(runs: Sequence[Played]) -> Summary:
         teams=tuple(_teams(first, resource)),
         stopped_at=first.stopped_at,
         to_come=first.to_come,
+        promises={outcome: first.promises.get(outcome, 0) for outcome in OUTCOMES},
     )
 
 

@@ -10,7 +10,7 @@ from policy.simulate.replay import RecordedJob
 
 FIELDS = 18
 NUMBER = re.compile(r"[0-9]{1,9}")
-JOB, SUBMIT, WAIT, RUN, PROCESSORS, WANTED = 0, 1, 2, 3, 4, 7
+JOB, SUBMIT, WAIT, RUN, PROCESSORS, WANTED, LIMIT = 0, 1, 2, 3, 4, 7, 8
 TEAMS = {"user": (11, "u"), "group": (12, "g"), "queue": (14, "q"), "partition": (15, "p")}
 """The fields that may name teams, and the letter before the number in the name of a namespace."""
 
@@ -43,6 +43,7 @@ def _job(fields: Sequence[str], line: int, team: str, pod_cores: int) -> Recorde
         pods=math.ceil(processors / cores),
         request={"cpu": 1000 * cores, "pods": 1},
         waited=values[WAIT] if values[WAIT] >= 0 else None,
+        limit=max(0, math.ceil(values[LIMIT])),
     )
 
 

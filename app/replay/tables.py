@@ -1,6 +1,7 @@
 """Logs that are tables: CSV with a map of its columns, and what ``sacct --parsable2`` prints."""
 
 import csv
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
@@ -9,7 +10,7 @@ from policy.objects.quantity import InvalidQuantity, to_milli
 from policy.simulate.replay import RecordedJob
 
 TIMES = ("submit", "start", "end")
-COLUMNS = ("id", "team", *TIMES, "wait", "run", "pods", "priority", "queue")
+COLUMNS = ("id", "team", *TIMES, "wait", "run", "pods", "priority", "queue", "limit")
 """Names of columns; every other name is that of a resource, of which each pod requests as much."""
 GPU = "nvidia.com/gpu"
 HIGHEST = 1_000_000_000
@@ -17,7 +18,10 @@ HIGHEST = 1_000_000_000
 SHORT = {"gpu": GPU, "gpus": GPU, "gres/gpu": GPU, "mem": "memory"}
 """Other names of resources."""
 OF_SACCT = ("JobID", "Submit", "Start", "End")
-"""Columns that ``sacct`` has to print; also read are Account, User, NNodes, AllocTRES, ReqTRES, NCPUS and Priority."""
+"""Columns that ``sacct`` has to print.
+
+Also read are Account, User, NNodes, AllocTRES, ReqTRES, NCPUS, Priority and Timelimit.
+"""
 
 Row = Mapping[str, str]
 
@@ -82,6 +86,7 @@ def _job_of_sacct(row: Row, teams: str, line: int) -> RecordedJob | None:
         "end": row["End"] if _is_time(row["End"]) else "",
         "pods": str(pods),
         "priority": row.get("Priority") or "",
+        "limit": limit if (limit := row.get("Timelimit") or "")[:1].isdigit() else "",  # UNLIMITED, Partition_Limit
     }
     return _job(
         given, _per_pod(row.get("AllocTRES") or row.get("ReqTRES") or f"cpu={row.get('NCPUS') or 1}", pods), line
@@ -108,6 +113,7 @@ def _job(given: Row, request: dict[str, int], line: int) -> RecordedJob | None:
         waited=read.get("wait", start - submit if start is not None else None),
         priority=min(HIGHEST, max(-HIGHEST, int(read.get("priority", 0.0)))),
         queue=given.get("queue", ""),
+        limit=math.ceil(read.get("limit", 0.0)),
     )
 
 
@@ -115,7 +121,7 @@ def _read(name: str, text: str) -> float:
     try:
         if name in TIMES:
             return time(text)
-        if name in ("wait", "run"):
+        if name in ("wait", "run", "limit"):
             return duration(text)
         return {"pods": count, "priority": number}.get(name, lambda _: 0.0)(text)
     except ValueError as error:

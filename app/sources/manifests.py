@@ -83,17 +83,21 @@ class Folder:
     is_there: bool
 
 
-def read(directory: Path, legacy: str = "auto", kinds: Iterable[Kind] = KINDS) -> Folder:
+def read(
+    directory: Path, legacy: str = "auto", kinds: Iterable[Kind] = KINDS, *, without: Path | None = None
+) -> Folder:
     """Reads everything below a directory. Never raises: faults are among the problems.
 
     ``legacy`` is the setting ``groups.legacy``: whether kinds of the older group are read too: ``on``, ``off`` or
-    ``auto``: only if there are none of the newer. ``kinds`` are those that are read.
+    ``auto``: only if there are none of the newer. ``kinds`` are those that are read. ``without`` is a file that is not.
     """
     by_name = {(kind.api_version, kind.name): kind for kind in kinds}
     folder = Folder([], set(), set(), [], [], directory.is_dir())
     seen: dict[tuple[str, str | None, str], Path] = {}
     trial = Cluster()  # one for all: each leaves a thousand objects to the garbage collector
     for file in files_below(directory):
+        if file == without:
+            continue
         try:
             documents = list(documents_of(file))
         except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:

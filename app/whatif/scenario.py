@@ -44,14 +44,14 @@ class Scenario:
     start: float = START
 
 
-def read(directory: Path, legacy: str = "auto", rows: Iterable[Row] = ()) -> Scenario:
+def read(directory: Path, legacy: str = "auto", rows: Iterable[Row] = (), *, without: Path | None = None) -> Scenario:
     """Reads a folder as a story. Simultaneous objects come in the order of kinds, then in that of the folder.
 
-    ``rows`` are those of the table of kinds of jobs.
+    ``rows`` are those of the table of kinds of jobs. ``without`` is a file that is not read.
     """
     kinds = kinds_with(rows)
     order = {kind.label: number for number, kind in enumerate(kinds)}
-    folder = manifests.read(directory, legacy, kinds)
+    folder = manifests.read(directory, legacy, kinds, without=without)
     problems = [str(problem) for problem in folder.problems]
     documents = [msgspec.json.decode(manifest.raw) for manifest in folder.manifests]
     scenario = Scenario([], {}, problems, _taken_at(documents))

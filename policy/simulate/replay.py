@@ -1,23 +1,28 @@
 """Plays a recorded workload: its jobs come when they came, run for as long as they ran, and wait as our rules say.
 
 Each job waits as a whole (see policy.objects.queued_job): it starts when the rules admit it and nodes have room for all
-of its pods. A job that is taken back comes back, in the place that its age gives it. The scheduler and our controllers
-take no time.
+of its pods. Or it is a gang, for which nodes are reserved once it starves. A job that is taken back comes back, in the
+place that its age gives it. The scheduler and our controllers take no time.
 """
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from math import inf
 
 from policy.objects.batch_job import BatchJob
+from policy.objects.group import Group
 from policy.objects.membership import Namespace
 from policy.objects.pod import Pod
 from policy.objects.queued_job import PodSet, QueuedJob
 from policy.objects.resources import Resources
+from policy.reserve.starving import Terms
 from policy.simulate.simulation import Simulation
 from policy.stepwise import Steps
 
+GROUPS = "PodGroup"
+"""The kind of the groups of jobs that come as gangs."""
 MOST_EVICTIONS = 100
 """How often a job may be taken back before the replay gives up: two jobs take the room from each other."""
 
@@ -31,6 +36,7 @@ class RecordedJob:
     """A job as it was recorded. Times in seconds: ``submitted`` on the clock of the log, ``waited`` None if not known.
 
     ``team`` is its namespace. It has so many ``pods``, of which each takes ``request`` (amounts) while it runs.
+    ``limit`` is how many seconds it runs at most, as its user said; 0 if nobody said. That is enforced.
     """
 
     name: str
@@ -42,6 +48,7 @@ class RecordedJob:
     waited: float | None = None
     priority: int = 0
     queue: str = ""
+    limit: int = 0
 
 
 @dataclass(slots=True)
@@ -69,17 +76,27 @@ class PlayedJob:
 class Replay:
     """A workload that is played on a cluster of which everything but the jobs is there already.
 
-    ``resumes``: a job that is taken back goes on where it stood; else it runs from the beginning again. ``played`` has
-    the jobs by name. ``used`` has what they use, summed over time, by resource (amounts x seconds), ``at`` is the time.
+    ``resumes``: a job that is taken back goes on where it stood; else it runs from the beginning again. ``gangs``: the
+    terms of reserving nodes, if jobs come as gangs; else they wait as a whole. ``played`` has the jobs by name.
+    ``used`` has what they use, summed over time, by resource (amounts x seconds), ``at`` is the time.
     """
 
-    def __init__(self, simulation: Simulation, jobs: Iterable[RecordedJob], *, resumes: bool = False) -> None:
+    def __init__(
+        self,
+        simulation: Simulation,
+        jobs: Iterable[RecordedJob],
+        *,
+        resumes: bool = False,
+        gangs: Terms | None = None,
+    ) -> None:
         self.played: dict[str, PlayedJob] = {}
         self.used: dict[str, float] = {}
         self.at = 0.0
         self._simulation = simulation
         self._cluster = simulation.cluster
         self._resumes = resumes
+        self._gangs = gangs
+        self._not_starving: deque[PlayedJob] = deque()
         self._arrivals = sorted(jobs, key=lambda job: (job.submitted, job.name), reverse=True)
         self._ends: list[tuple[float, str, int]] = []
         self._missing: dict[str, int] = {}
@@ -87,7 +104,7 @@ class Replay:
         self._begin = simulation.now - (self._arrivals[-1].submitted if self._arrivals else 0.0)
         for team in {job.team for job in self._arrivals}:
             known = self._cluster.membership.namespaces.get(team, Namespace(team))
-            self._cluster.upsert_namespace(replace(known, queues_jobs=True))
+            self._cluster.upsert_namespace(replace(known, queues_jobs=gangs is None))
 
     @property
     def remaining(self) -> int:
@@ -112,7 +129,23 @@ class Replay:
         times += [self._ends[0][0]] if self._ends else []
         again_at = self._simulation.again_at - self._begin
         times += [again_at] if again_at > self.at else []
+        times += self._reserving_at()
         return min(times, default=inf)
+
+    def _reserving_at(self) -> Iterator[float]:
+        """Yields when the next job begins to starve, and when reservations of nodes end that may not last longer."""
+        if (terms := self._gangs) is None:
+            return
+        after = terms.starving_after + 1
+        while self._not_starving:
+            first = self._not_starving[0]
+            if first.started is None and first.job.submitted + after > self.at:
+                yield first.job.submitted + after
+                break
+            self._not_starving.popleft()
+        if terms.max_duration < inf:
+            ends = (each.since + terms.max_duration + 1 - self._begin for each in self._cluster.reservations.reserved)
+            yield from (at for at in ends if at > self.at)
 
     def _pass_time(self, at: float) -> None:
         for resource, amount in self._running.items():
@@ -125,15 +158,31 @@ class Replay:
         while self._arrivals and self._arrivals[-1].submitted <= at:
             job = self._arrivals.pop()
             self.played[job.name] = PlayedJob(job, job.run)
-            self._cluster.batch_jobs.upsert(BatchJob(job.team, job.name, job.name, ours=True))
+            if self._gangs is None:
+                self._cluster.batch_jobs.upsert(BatchJob(job.team, job.name, job.name, ours=True))
+            else:
+                self._not_starving.append(self.played[job.name])
             self._wait_in_line(job)
 
     def _wait_in_line(self, job: RecordedJob) -> None:
-        pod = Pod("", job.team, job.name, job.request, priority=job.priority, queue=job.queue)
         created = self._begin + job.submitted
+        pod = Pod("", job.team, job.name, job.request, priority=job.priority, queue=job.queue, deadline=job.limit)
+        if self._gangs is not None:
+            self._add_gang(job, replace(pod, created=created))
+            return
         sets = (PodSet(pod, job.pods),)
         queued = QueuedJob(job.team, job.name, job.name, sets, job.pods, suspended=True, created=created)
         self._cluster.queued_jobs.upsert(queued, self._simulation.now)
+
+    def _add_gang(self, job: RecordedJob, pod: Pod) -> None:
+        """Adds the pods of a job that are all like this one, and their group if there are several."""
+        if job.pods > 1:
+            group = Group(job.team, f"{GROUPS}/{job.name}", job.pods, job.queue, pod.created)
+            self._cluster.upsert_group(group)
+            pod = replace(pod, group=group.name)
+        for number in range(job.pods):
+            member = replace(pod, uid=f"{job.name}/{number}", name=f"{job.name}-{number}")
+            self._cluster.upsert_pod(member, self._simulation.now)
 
     def _take_note(self) -> bool:
         """Takes note of what has happened since the last time; returns whether jobs were put back in line."""
@@ -152,7 +201,7 @@ class Replay:
         return bool(taken_back)
 
     def _played(self, pod: Pod) -> PlayedJob | None:
-        return self.played.get(pod.job.uid) if pod.job is not None else None
+        return self.played.get(pod.uid.rpartition("/")[0])
 
     def _start_pod(self, played: PlayedJob) -> None:
         name = played.job.name
@@ -175,7 +224,7 @@ class Replay:
         played.evictions += 1
         if played.evictions > MOST_EVICTIONS:
             raise PingPong(f"job {played.job.name} of {played.job.team} was taken back {played.evictions} times")
-        self._cluster.queued_jobs.gone((played.job.team, played.job.name))
+        self._remove(played.job)
         self._wait_in_line(played.job)
 
     def _end(self, name: str, evictions: int) -> None:
@@ -185,9 +234,17 @@ class Replay:
         played.ended = self.at
         self._count(played.job, -played.job.pods)
         del self._missing[name]
-        key = (played.job.team, name)
-        self._cluster.queued_jobs.gone(key)
-        self._cluster.batch_jobs.delete(key)
+        self._remove(played.job)
+        self._cluster.batch_jobs.delete((played.job.team, name))
+
+    def _remove(self, job: RecordedJob) -> None:
+        """Removes a job and its pods from the cluster."""
+        if self._gangs is None:
+            self._cluster.queued_jobs.gone((job.team, job.name))
+            return
+        for number in range(job.pods):
+            self._cluster.delete_pod(f"{job.name}/{number}")
+        self._cluster.delete_group(job.team, f"{GROUPS}/{job.name}")
 
     def _count(self, job: RecordedJob, pods: int) -> None:
         for resource, amount in job.request.items():

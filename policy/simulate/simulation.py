@@ -5,6 +5,7 @@ order of attempts, and the choice between nodes that would do, follow kube-sched
 Evicted pods are gone; nobody creates them anew.
 """
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -72,7 +73,8 @@ class Simulation:
 
     ``now`` is on the cluster's clock; ``now + epoch`` is in seconds since the epoch. ``steps`` counts what has been
     done. ``evictions`` and ``bound`` are in their order; whoever has read them may clear them. ``again_at``: when pods
-    may be evicted that min-run-time protects now, on the cluster's clock.
+    may be evicted that min-run-time protects now, on the cluster's clock. ``promises`` counts what became of promised
+    starts: ``kept``, ``moved`` (later), ``lost``.
     """
 
     def __init__(self, cluster: Cluster, terms: Terms, now: float, epoch: float = 0.0) -> None:
@@ -81,6 +83,8 @@ class Simulation:
         self.evictions: list[Eviction] = []
         self.bound: list[Pod] = []
         self.steps = 0
+        self.promises: Counter[str] = Counter()
+        self._promised: dict[Key, float] = {}
         self._terms = terms
         self._epoch = epoch
         self.again_at = inf
@@ -460,7 +464,10 @@ class Simulation:
         for key in [(job.namespace, job.name) for job in jobs]:
             job = cluster.groups.job(*key)
             if job is not None:
-                self._keep_to(node_reservation.decide(cluster, job, self._terms, self.time))
+                decision = node_reservation.decide(cluster, job, self._terms, self.time)
+                self._keep_to(decision)
+                if decision.reason == node_reservation.READY:
+                    self._end_promise(key)
                 yield from self._promise_steps(key)
             yield
 
@@ -469,12 +476,14 @@ class Simulation:
         cluster = self.cluster
         own = [each for each in cluster.reservations.reserved.of_job(*job) if cluster.reservations.is_reserved(each)]
         if not own:
+            self.promises["lost"] += self._promised.pop(job, 0.0) > 0
             return
         before = max(each.promised_start for each in own)
         decision = yield from promises.decide_steps(cluster, own, before, self.time)
         for each in own:
             cluster.upsert_reservation(promises.noted(each, decision, self.time))
-        after = decision.promise.at
+        after = self._promised[job] = decision.promise.at
+        self.promises["moved"] += bool(decision.moved)
         if after > before:  # others may use the nodes until then
             self.steps += 1
             self._freed += 1
@@ -483,6 +492,11 @@ class Simulation:
                 self._evict(pod, None, PROMISED_START)
             else:
                 self.again_at = min(self.again_at, at - self._epoch)
+
+    def _end_promise(self, job: Key) -> None:
+        """Counts how good the promise of a job was that has started, as the controller does."""
+        if promised := self._promised.pop(job, 0.0):
+            self.promises["kept" if self.time <= promised + promises.PATIENCE else "lost"] += 1
 
     def _keep_to(self, decision: ReserveDecision) -> None:
         cluster, job = self.cluster, decision.job

@@ -13,20 +13,25 @@ from tests.unit.app.given import node, quota
 from tests.unit.app.situations import cpus
 
 
-def swf_line(number, submit, run, processors=1, user=1, wait=0):
-    return f"{number} {submit} {wait} {run} {processors} -1 -1 {processors} -1 -1 1 {user} 3 -1 4 5 -1 -1"
+def swf_line(number, submit, run, processors=1, user=1, wait=0, limit=-1):
+    return f"{number} {submit} {wait} {run} {processors} -1 -1 {processors} {limit} -1 1 {user} 3 -1 4 5 -1 -1"
 
 
 @pytest.fixture
 def play(tmp_path):
-    """Plays a log (text, by the end of its name) with policies (objects by name); returns status and output."""
+    """Plays a log (text, by the end of its name) with policies (objects and settings by name).
 
-    def run(text, *options, policies=None, end=".swf"):
+    It returns status and output.
+    """
+
+    def run(text, *options, policies=None, settings=None, end=".swf"):
         log = tmp_path / f"log{end}"
         log.write_text(text if isinstance(text, str) else "\n".join(text) + "\n")
         for name, items in (policies or {}).items():
             (tmp_path / name).mkdir()
             (tmp_path / name / "all.yaml").write_text(yaml.safe_dump_all(items))
+            if name in (settings or {}):
+                (tmp_path / name / "settings.yaml").write_text(yaml.safe_dump(settings[name]))
             options += ("--policy", str(tmp_path / name))
         done = CliRunner().invoke(app, ["replay", str(log), *options])
         return done.exit_code, done.output
@@ -44,9 +49,12 @@ def document(play, *arguments, **rest):
 
 
 def test_a_log_of_swf_tells_jobs_teams_and_nodes():
-    log = swf.read(["; MaxNodes: 4 nodes\n", "; MaxProcs: 8\n", swf_line(7, 5, 60, 3, user=2, wait=9), "\n"], "user", 1)
+    log = swf.read(
+        ["; MaxNodes: 4 nodes\n", "; MaxProcs: 8\n", swf_line(7, 5, 60, 3, user=2, wait=9, limit=90), "\n"], "user", 1
+    )
     [job] = log.jobs
     assert (log.nodes, log.cores, job.team, job.submitted, job.run, job.waited) == (4, 8, "u2", 5.0, 60.0, 9.0)
+    assert job.limit == 90
     assert (job.pods, job.request) == (3, {"cpu": 1000, "pods": 1})
 
 
@@ -262,6 +270,8 @@ def test_the_summary_can_be_had_as_csv(play):
         (["--nodes", "999999999x1"], "--nodes: '999999999x1'"),
         (["--format", "xml"], "--format: 'xml' must be one of swf, csv, sacct"),
         (["--evicted", "gone"], "--evicted: 'gone' must be one of requeue, resume"),
+        (["--jobs", "pods"], "--jobs: 'pods' must be one of whole, gangs"),
+        (["--run-times", "said"], "--run-times: 'said' must be one of ignored, enforced"),
         (["--team", "nobody"], "--team: 'nobody' must be one of user, group, queue, partition"),
         (["--column", "submit"], "--column: 'submit' must be NAME=COLUMN"),
         ([], "--nodes: neither a policy nor the log has nodes"),
@@ -275,3 +285,103 @@ def test_a_wrong_option_is_named(play, options, said):
 def test_objects_other_than_jobs_may_be_in_a_policy(play):
     namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "u1"}}, node("n1", **cpus(1))]
     assert document(play, [swf_line(1, 0, 10)], policies={"p": namespaces})["policies"][0]["never_started"] == 0
+
+
+# Run times, and nodes that are reserved
+
+GANGS = ("--jobs", "gangs", "--run-times", "enforced")
+RESERVE = {"reserve": {"starvingAfter": 60}}
+ALL_NODES = {"reserve": {"starvingAfter": 60, "maxNodesPercent": 100}}
+KEEPING_ALL_OUT = {"reserve": {"starvingAfter": 60, "backfillMargin": 1_000_000}}
+
+
+def csv_of(*rows):
+    return "\n".join(["id,team,submit,run,limit,pods,cpu", *rows, ""])
+
+
+def waits_by_team(policy):
+    return {team["team"]: team["waits"]["max"] for team in policy["teams"]}
+
+
+@pytest.mark.parametrize(("mode", "used"), [("ignored", 100), ("enforced", 60)])
+def test_a_run_time_that_is_enforced_ends_a_job(play, mode, used):
+    told = document(play, csv_of("a,x,0,100,60,1,1"), "--nodes", "1x1", "--run-times", mode, end=".csv")
+    assert told["policies"][0]["teams"][0]["used"] == pytest.approx(used / 3600, abs=0.001)
+
+
+def test_a_limit_of_a_queue_holds_for_the_run_times_that_users_said(play):
+    limited = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": "short", "annotations": {"quotaward.dev/max-run-time": "1m"}},
+    }
+    rows = csv_of("a,x,0,10,60,1,1,short", "b,y,0,10,61,1,1,short", "c,z,0,10,,1,1,short")
+    rows = rows.replace("cpu\n", "cpu,queue\n")
+    options = ("--nodes", "1x9", "--run-times", "enforced")
+    told = document(play, rows, *options, policies={"limited": [limited]}, end=".csv")
+    assert waits_by_team(told["policies"][0]) == {"x": 0, "y": None, "z": None}
+
+
+def test_jobs_that_are_gangs_start_whole_and_come_back_whole(play):
+    whole, gangs = (
+        document(play, LENT, *TWO, "--jobs", jobs, policies={f"elastic-{jobs}": QUOTAS})["policies"][0]
+        for jobs in ("whole", "gangs")
+    )
+    assert gangs["evictions"] == 1
+    assert whole["teams"] == gangs["teams"]
+
+
+# The example of docs/time.md: one node of 8 cores, a job that needs all of it, and others that come later.
+STARVING = csv_of(
+    "r1,r1,0,3600,3600,1,4",
+    "r2,r2,0,1800,1800,1,2",
+    "big,big,1,600,600,1,8",
+    "s1,s1,10,3000,3000,1,2",
+    "s2,s2,1860,1680,1680,1,2",
+    "s3,s3,1860,1780,1780,1,2",
+    "s4,s4,1860,60,,1,2",
+)
+
+
+def test_who_is_gone_before_a_promised_start_runs_on_reserved_nodes_meanwhile(play):
+    settings = {"backfill": RESERVE, "reservations": KEEPING_ALL_OUT}
+    policies = {name: [node("n1", **cpus(8))] for name in settings}
+    told = document(play, STARVING, *GANGS, policies=policies, settings=settings, end=".csv")
+    backfill, reservations = told["policies"]
+    assert backfill["promises"] == {"kept": 2, "moved": 0, "lost": 0}  # s3 and s4 starve, too, behind big
+    later = {"s3": 4200 - 1860, "s4": 4200 - 1860}
+    assert waits_by_team(backfill) == {"r1": 0, "r2": 0, "big": 3599, "s1": 0, "s2": 0, **later}
+    assert waits_by_team(reservations) == waits_by_team(backfill) | {"s2": 4200 - 1860}
+
+
+def test_nothing_is_promised_as_long_as_an_end_is_not_known(play):
+    policies = {"backfill": [node("n1", **cpus(8))]}
+    rows = STARVING.replace("r1,r1,0,3600,3600", "r1,r1,0,3600,")
+    told = document(play, rows, *GANGS, policies=policies, settings={"backfill": RESERVE}, end=".csv")
+    assert waits_by_team(told["policies"][0])["s2"] == 4200 - 1860
+
+
+def test_what_became_of_promises_is_told_below_the_table(play):
+    policies = {"backfill": [node("n1", **cpus(8))]}
+    _, text = play(STARVING, *GANGS, policies=policies, settings={"backfill": RESERVE}, end=".csv")
+    assert "promised starts (backfill): 2 kept, 0 moved, 0 lost" in text.splitlines()
+
+
+def test_a_job_starves_though_nothing_else_happens_at_that_time(play):
+    """Two nodes free up one after the other; small jobs would take the first as soon as it is free."""
+    rows = csv_of("a,x,0,1000,,1,1", "b,x,0,2000,,1,1", "big,y,1,100,,2,1", "c,z,50,50,,1,1")
+    policies = {"reservations": [node(name, **cpus(1)) for name in ("n1", "n2")]}
+    told = document(play, rows, *GANGS, policies=policies, settings={"reservations": ALL_NODES}, end=".csv")
+    assert waits_by_team(told["policies"][0]) == {"x": 0, "y": 1999, "z": 2050}
+
+
+def test_settings_of_a_policy_that_are_wrong_are_named(play):
+    wrong = {"p": {"reserve": {"starvingAfter": -1}}}
+    status, text = play([swf_line(1, 0, 10)], policies={"p": [node("n1", **cpus(1))]}, settings=wrong)
+    assert (status, "reserve.starvingAfter" in text) == (2, True), text
+
+
+@pytest.mark.parametrize(("said", "limit"), [("01:00:00", 3600), ("UNLIMITED", 0), ("", 0)])
+def test_time_limits_of_sacct_are_run_times(said, limit):
+    lines = [f"{SACCT}|Timelimit", f"7|ann|x|0|0|60|1|cpu=1|COMPLETED|{said}"]
+    assert tables.read_sacct(lines, "").jobs[0].limit == limit
