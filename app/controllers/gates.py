@@ -169,7 +169,7 @@ class Gates:
             if no_right or isinstance(failure, Rejected):
                 self._rejected.put(pod.uid, clock())
                 self._withdrawn.add(pod.uid)
-                cluster.gate_admission.back_off(pod.uid)  # no attempt until then, so that others go on
+                cluster.gate_admission.back_off(pod.uid, clock())  # no attempt until then, so that others go on
             else:
                 self._not_before = clock() + self._pause
                 self._pause = min(2 * self._pause, SOON[1])

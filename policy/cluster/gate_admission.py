@@ -74,12 +74,11 @@ class GateAdmission:
     def regate(self, uid: str, now: float) -> None:
         """Notes that the gate of a pod could not be opened: the pod, if it still exists, waits there again."""
         self._cluster.gates.ungating.discard(uid)
-        self.back_off(uid)
-        self._cluster.queued_jobs.not_started(uid, now)
+        self.back_off(uid, now)
         if (pod := self._cluster.pods.get(uid)) is not None:
             self.stand(pod, now)
 
-    def back_off(self, uid: str) -> None:
+    def back_off(self, uid: str, now: float) -> None:
         """Withdraws the grant of a pod whose gate could not be opened, without putting it back into its line.
 
         Does nothing if the gate is already open: then the pod was admitted, whatever the API server answered.
@@ -87,6 +86,7 @@ class GateAdmission:
         pod = self._cluster.pods.get(uid)
         if pod is None or pod.gate >= 0:
             self._cluster.states.withdraw(uid)
+        self._cluster.queued_jobs.not_started(uid, now)
 
     def tick(self, now: float) -> None:
         """Lets time pass: withdraws the grants of ungated pods that have had no place for too long."""

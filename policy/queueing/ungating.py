@@ -215,6 +215,7 @@ class UngatingRound:
                 return []
         self._cluster.queued_jobs.grant(part)
         self._ungate(part, Ungated(where, part.request, beyond), now)
+        self._cluster.upsert_pod(part, now)  # else whoever counts it anew would count all that the Job waits for
         return [part]
 
     def _open_native(self, where: Where, job: GatedJob, missing: int, now: float) -> list[Pod]:

@@ -118,7 +118,7 @@ def test_a_job_whose_controller_has_not_begun_to_make_pods_is_starting(status, l
 def test_a_job_that_could_not_be_started_waits():
     store = world(job("train"))
     ungated(store.cluster)
-    store.cluster.gate_admission.back_off("job/uid-train")
+    store.cluster.gate_admission.back_off("job/uid-train", now=0)
     told = jobs_of(store)["items"][0]
     assert (told["state"], told["place"]) == ("waiting", 0)
     assert "has not let it be started" in told["message"]
@@ -313,7 +313,7 @@ def test_a_job_that_is_starting_is_counted_among_none():
     for name in ("quotaward_grants", "quotaward_let_out_pods"):
         assert samples(store, name) == {(): 0}, name
     assert samples(store, "quotaward_pending_jobs") == {}
-    store.cluster.gate_admission.back_off("job/uid-train")
+    store.cluster.gate_admission.back_off("job/uid-train", now=0)
     assert samples(store, "quotaward_pending_jobs") == {("a", ""): 1}
 
 

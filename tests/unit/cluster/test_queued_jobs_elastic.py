@@ -14,6 +14,7 @@ from policy.objects.queued_job import QueuedJob
 from policy.queueing.positions import position_text
 from policy.queueing.ungating import UngatingRound
 from tests.unit.cluster.test_queued_jobs import PATIENCE, job, queued, used
+from tests.unit.given import pod, quota
 from tests.unit.given_nodes import node
 from tests.unit.given_queues import divided
 
@@ -131,6 +132,34 @@ def test_pods_that_came_before_the_job_was_seen_enlarged_are_counted_once():
     assert STAND_IN not in cluster.pods, "as it was seen before, it has grown"
     cluster.queued_jobs.upsert(running(seen, 3), now=0)
     assert cluster.pods[STAND_IN].stands_for.pods == 1
+
+
+def test_only_granted_pods_of_a_job_that_grows_count_though_all_is_counted_anew():
+    """Freed room does that. If more counts, ``filter`` refuses a pod of the Job, which then grows into its room."""
+    train = elastic(2, 4)
+    cluster = queued(train, cpu=9, most=2)
+    cluster.upsert_pod(replace(pod("other", "lender"), node="n1"), now=0)
+    cluster.tick(0)
+    assert let_go(cluster) == {"train": 2}
+    cluster.queued_jobs.upsert(seen := running(train, 2), now=0)
+    first, _ = (comes(cluster, train, number) for number in range(2))
+    cluster.upsert_quota(quota("a", most={"cpu": 3}))
+    assert let_go(cluster) == {"train": 3}
+    cluster.delete_pod("other")
+    cluster.tick(1)
+    assert used(cluster) == 3
+    assert cluster.filter(first, 1, lambda: ["n1"]).refused is None
+    cluster.queued_jobs.upsert(running(seen, 3), now=1)
+    comes(cluster, train, 2, now=1)
+    assert (used(cluster), let_go(cluster, now=1)) == (3, {})
+
+
+def test_while_the_api_server_does_not_let_it_start_all_its_pods_wait():
+    cluster = queued(elastic(2, 6), cpu=3)
+    let_go(cluster)
+    assert cluster.pods[STAND_IN].request["cpu"] == 3000
+    cluster.gate_admission.back_off(STAND_IN, now=1)
+    assert (used(cluster), cluster.pods[STAND_IN].request["cpu"], let_go(cluster)) == (0, 6000, {})
 
 
 def test_no_more_pods_are_asked_for_than_are_missing_to_its_completions():

@@ -235,7 +235,7 @@ def test_somebody_whose_gate_could_not_be_opened_waits_again_in_the_same_place()
 def test_a_pod_whose_gate_the_server_would_not_open_backs_off_and_others_go_on():
     cluster = gate(_one_place(), "a")
     ungated(cluster)
-    cluster.gate_admission.back_off("a-0")
+    cluster.gate_admission.back_off("a-0", now=0)
     assert ungated(cluster) == ["a-1"]
 
 
@@ -291,7 +291,7 @@ def test_a_pod_whose_gate_is_seen_open_counts_though_opening_seemed_to_fail(node
     cluster = gate(cluster_of(quota(most={"cpu": 1}), *waiting("a", 2)), "a")
     assert ungated(cluster) == ["a-0"]
     opened(cluster, "a-0", node=node)
-    getattr(cluster.gate_admission, said)("a-0", *[0] * (said == "regate"))
+    getattr(cluster.gate_admission, said)("a-0", now=0)
     assert cluster.ledger.account("a").used == {"cpu": 1000, "pods": 1}
     assert ungated(cluster) == []
 
