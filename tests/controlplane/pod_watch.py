@@ -34,8 +34,7 @@ class PodWatch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._closing.set()
-        self._thread.join(timeout=10)
+        self._closing.set()  # the thread notices within a second; nothing is recorded until then
 
     @property
     def pods(self) -> list[Object]:
@@ -93,6 +92,8 @@ class PodWatch:
             if not self._since:
                 self._list()
             for event in self.api.watch("pods", self.namespace, self._since):
+                if self._closing.is_set():
+                    return
                 self._record(event)
         except httpx.TransportError:
             self._closing.wait(0.05)  # nothing happened for a while, or the API server is away: go on from there

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from contextlib import asynccontextmanager, suppress
 
 import pytest
@@ -266,6 +267,30 @@ def test_a_single_object_that_is_deleted_is_gone_soon(run):
         server.brings("DELETED", quota("a", "p"), 101, "u1")
         await until(lambda: names(store) == ["q"])
         assert store.warnings == []
+
+    run(server, ELASTIC_QUOTAS, scenario)
+
+
+def test_a_deletion_is_in_doubt_no_longer_because_another_came_just_before(run, monkeypatch):
+    doubt, tries = 0.4, 5  # others may have the processors for a moment
+    monkeypatch.setattr(definitions, "DOUBT", doubt)
+    server = ApiServer(*(of(f"{name}{number}", 1, f"{name}{number}") for name in "pq" for number in range(tries)))
+
+    async def lag(store, number):
+        """Seconds from when the first is let go to when the second is, which was deleted a moment later."""
+        for turn, name in enumerate("pq"):
+            await asyncio.sleep(turn * doubt / 10)  # the time under test
+            server.brings("DELETED", quota("a", f"{name}{number}"), 101 + 2 * number + turn, f"{name}{number}")
+        await until(lambda: f"p{number}" not in names(store))
+        since = time.monotonic()
+        await until(lambda: f"q{number}" not in names(store))
+        return time.monotonic() - since
+
+    async def scenario(store):
+        lags = []
+        while not lags or (min(lags) > doubt / 2 and len(lags) < tries):
+            lags.append(await lag(store, len(lags)))
+        assert min(lags) <= doubt / 2
 
     run(server, ELASTIC_QUOTAS, scenario)
 
