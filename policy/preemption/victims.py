@@ -63,13 +63,15 @@ def victims_on(cluster: Cluster, pod: Pod, nodes: Iterable[str], *, respect_budg
 
 def _nearest(plans: list[Plan], trial: EvictionTrial) -> list[Plan]:
     """Those of some plans than which no other stays nearer to the pod's queue without violating more budgets."""
-    nearest, kept = inf, list[Plan]()
+    if not trial.ranking.has_levels:
+        return plans
+    nearest, kept = inf, set[str]()
     far = {each.node: max(map(trial.ranking.distance, each.victims), default=0) for each in plans}
     for each in sorted(plans, key=lambda each: (each.violations, far[each.node])):
         nearest = min(nearest, far[each.node])
         if far[each.node] <= nearest:
-            kept.append(each)
-    return [each for each in plans if each in kept]
+            kept.add(each.node)
+    return [each for each in plans if each.node in kept]
 
 
 def _sparing_jobs(plans: list[Plan]) -> list[Plan]:
