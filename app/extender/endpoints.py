@@ -4,8 +4,9 @@ No verb waits for anything but its own body, except bind, whose task is a write.
 pods nor quotas. Nothing is decided while the state of the cluster is incomplete or stale.
 """
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 
 import structlog
 
@@ -63,8 +64,9 @@ class Extender:
         self._ensure_ready()
         if pod.needs is not None:
             self._ensure_known(pod)
+        names = cache(partial(wire.Candidates, args))
         try:
-            answer = self._decide(args, pod)
+            answer = self._decide(pod, names)
         except Unsettled as unsettled:
             if self.observe:
                 self.store.cluster.grant(pod, self.store.clock())
@@ -74,7 +76,7 @@ class Extender:
         if refused is None:
             self.decisions.note(pod, "admitted", None)
             log.debug("admitted", namespace=pod.namespace, pod=pod.name)
-            return "admitted", wire.some_pass(args, _texts(answer)) if answer.failed else wire.all_pass(args)
+            return "admitted", _some_pass(args, names(), answer) if answer.failed else wire.all_pass(args)
         for rule in {rule.name for rule in answer.failed.values()} or {refused.rule}:
             metrics.REFUSALS.labels(rule).inc()
         log.debug("refused", namespace=pod.namespace, pod=pod.name, rule=refused.rule, message=refused.message)
@@ -82,8 +84,7 @@ class Extender:
         if self.observe:
             self.store.cluster.grant(pod, self.store.clock())
             return "would-refuse", wire.all_pass(args)
-        reply = wire.some_pass(args, _texts(answer)) if answer.failed else wire.none_pass(args, refused.message)
-        return "refused", reply
+        return "refused", _some_pass(args, names(), answer) if answer.failed else wire.none_pass(args, refused.message)
 
     def prioritize(self, body: bytes) -> Answer:
         """Scores the candidate nodes. A node that is not named scores 0, so an empty reply is no preference."""
@@ -160,18 +161,17 @@ class Extender:
             return known
         return wire.read_pod(obj)
 
-    def _decide(self, args: wire.ExtenderArgs, pod: Pod) -> Filtered:
+    def _decide(self, pod: Pod, names: Callable[[], Collection[str]]) -> Filtered:
         """Asks the cluster. In observe mode it asks ``admit`` alone, so that no grant is withdrawn for kept nodes."""
         cluster, now = self.store.cluster, self.store.clock()
         if self.observe:
-            offered = wire.candidates(args) if cluster.gangs.gated(pod) else None
-            return Filtered(cluster.admit(pod, now, offered))
+            return Filtered(cluster.admit(pod, now, names() if cluster.gangs.gated(pod) else None))
         if pod.group:
-            return self._decide_on_member(args, pod)
-        return cluster.filter(pod, now, partial(wire.candidates, args))
+            return self._decide_on_member(pod, names)
+        return cluster.filter(pod, now, names)
 
-    def _decide_on_member(self, args: wire.ExtenderArgs, pod: Pod) -> Filtered:
-        cluster, names = self.store.cluster, partial(wire.candidates, args)
+    def _decide_on_member(self, pod: Pod, names: Callable[[], Collection[str]]) -> Filtered:
+        cluster = self.store.cluster
         answer = cluster.filter(pod, self.store.clock(), names)
         if self.native.concerns(cluster, pod, answer):
             return self.native.narrow(cluster, pod, answer, names(), respect_budgets=self.respect_budgets)
@@ -211,6 +211,11 @@ class Extender:
             raise Problem(503, reason, retry_after=NOT_SYNCED_RETRY)
 
 
-def _texts(answer: Filtered) -> dict[str, str]:
-    """Returns what the scheduler is told of each node that does not pass."""
-    return {name: rule.text for name, rule in answer.failed.items()}
+def _some_pass(args: wire.ExtenderArgs, names: wire.Candidates, answer: Filtered) -> bytes:
+    """Returns the reply that tells the scheduler of each node that does not pass by which rule."""
+    rules = {*answer.failed.values()}
+    if len(rules) == 1:
+        failed = dict.fromkeys(answer.failed, rules.pop().text)
+    else:
+        failed = {name: rule.text for name, rule in answer.failed.items()}
+    return wire.some_pass(args, names, failed)

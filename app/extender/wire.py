@@ -5,7 +5,8 @@ candidate nodes stay bytes, since most replies return them unchanged.
 """
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from itertools import filterfalse
 from typing import TypeVar
 
 import msgspec
@@ -16,6 +17,7 @@ from app.store.metadata import Metadata
 from app.store.pod_object import PodObject
 from app.store.pods import pod_of
 from app.store.quantities import InvalidObject
+from policy.cluster.cluster import FEW
 from policy.objects.pod import Pod
 from policy.preemption.plans import Plan
 
@@ -168,21 +170,16 @@ def _each_with(args: ExtenderArgs, message: str) -> bytes:
     return _encoder.encode(dict.fromkeys(candidates(args), message))
 
 
-def some_pass(args: ExtenderArgs, failed: dict[str, str]) -> bytes:
-    """Returns the reply of filter that refuses some nodes, each with its text, and passes the others in their order.
+def some_pass(args: ExtenderArgs, names: "Candidates", failed: dict[str, str]) -> bytes:
+    """Returns the reply of filter that refuses these candidates, each with its text, and passes all others in order.
 
     Raises Problem (400).
     """
-    names = candidates(args)
-    refused = {name: failed[name] for name in names if name in failed}
-    if not refused:
-        return all_pass(args)
     if args.node_names != NULL:
-        passing = [name for name in names if name not in refused]
-        return _encoder.encode({"NodeNames": passing, "FailedAndUnresolvableNodes": refused})
+        return b'{"NodeNames":%b,"FailedAndUnresolvableNodes":%b}' % (names.without(failed), _encoder.encode(failed))
     items = _decode(_raw_node_list, args.nodes, "Nodes").items or []
-    kept = [item for item, name in zip(items, names, strict=True) if name not in refused]
-    return _encoder.encode({"Nodes": {"items": kept}, "FailedAndUnresolvableNodes": refused})
+    kept = [item for item, name in zip(items, names, strict=True) if name not in failed]
+    return _encoder.encode({"Nodes": {"items": kept}, "FailedAndUnresolvableNodes": failed})
 
 
 def scores(hosts: Collection[str], score: int) -> bytes:
@@ -250,6 +247,50 @@ def _is_given(raw: Raw, opening: bytes, field: str) -> bool:
     if bytes(memoryview(raw)[:1]) != opening:
         raise Problem(400, f"must be {'a list' if opening == b'[' else 'an object'}", field=field)
     return True
+
+
+class Candidates(Collection[str]):
+    """The names of the candidate nodes. Whether one is among them is seen in the bytes; else they are decoded once.
+
+    All but ``in`` raises Problem (400) for what cannot be decoded.
+    """
+
+    __slots__ = ("_args", "_names", "_plain")
+
+    def __init__(self, args: ExtenderArgs) -> None:
+        self._args = args
+        self._names: list[str] | None = None
+        names = bytes(args.node_names)
+        self._plain = names if args.node_names != NULL and b"\\" not in names else b""
+        """The list in JSON, if no name has an escape there: then a quote only begins or ends a name."""
+
+    def __contains__(self, name: object) -> bool:
+        return b'"%b"' % str(name).encode() in self._plain if self._plain else name in self._read()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read()) if not self._plain else self._plain.count(b'"') // 2
+
+    def without(self, names: Collection[str]) -> bytes:
+        """Returns the list in JSON without these names, in the order of the request."""
+        if self._plain and self._names is None and len(names) <= FEW:
+            left = b"%b," % self._plain[1:-1]
+            for name in names:
+                left = left.replace(b'"%b",' % name.encode(), b"", 1)
+            if len(left) == len(self._plain) - 1 - sum(len(name) + len('"",') for name in names):
+                return b"[%b]" % left.rstrip(b", \t\r\n")
+        passing = filterfalse(names.__contains__, self._read())
+        if not self._plain:
+            return _encoder.encode(list(passing))
+        joined = '","'.join(passing)
+        return b'["%b"]' % joined.encode() if joined else b"[]"
+
+    def _read(self) -> list[str]:
+        if self._names is None:
+            self._names = candidates(self._args)
+        return self._names
 
 
 def candidates(args: ExtenderArgs) -> list[str]:

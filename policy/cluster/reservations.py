@@ -15,7 +15,7 @@ from policy.cluster.reserved_nodes import ReservedNodes
 from policy.nodes import fit
 from policy.objects.reservation import STARVING, Reservation, Reserved
 from policy.objects.resources import add
-from policy.quota.kept_nodes import HELD, RESERVED, kept_from
+from policy.quota.kept_nodes import RESERVED, kept_from
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from policy.cluster.cluster import Cluster
     from policy.objects.pod import Pod
-    from policy.quota.rule import Rule
+
+_NO_NODES: AbstractSet[str] = frozenset()
 
 
 class Reservations:
@@ -218,14 +219,12 @@ class Reservations:
             return frozenset()
         return self.nodes.kept_from(pod)
 
-    def rules_by_node(self, pod: Pod) -> dict[str, Rule[None]]:
-        """Returns the nodes that are kept from a pod, each with the rule that keeps it."""
-        kept: dict[str, Rule[None]] = {}
+    def held_and_reserved_from(self, pod: Pod) -> tuple[AbstractSet[str], AbstractSet[str]]:
+        """Returns the nodes that are kept from a pod: where room is held for others, and those reserved for others."""
+        held: AbstractSet[str] = _NO_NODES
         if self.plans or self._cluster.gangs.holds.of_member:
-            kept |= dict.fromkeys(self.nodes_held_from(pod), HELD)
-        if self.reserved.by_name:
-            kept |= dict.fromkeys(self.nodes_reserved_from(pod), RESERVED)
-        return kept
+            held = self.nodes_held_from(pod)
+        return held, self.nodes_reserved_from(pod) if self.reserved.by_name else _NO_NODES
 
     def node_to_empty_for(self, pod: Pod) -> str:
         """Returns the node that is reserved for a pod, if borrowers on it are to be evicted for it; else empty."""

@@ -51,12 +51,19 @@ class OnNode:
 
 @dataclass(slots=True)
 class _Index:
-    """All reserved nodes. ``latest`` is the latest promised start of a node, ``nodes_of`` has them by job."""
+    """All reserved nodes. ``latest`` is the latest promised start of a node, ``nodes_of`` has them by job.
+
+    ``most_left``: of each resource the most that one of them may have beside what is reserved there, ``as_of`` so many
+    changes of these nodes.
+    """
 
     version: int
     by_node: dict[str, OnNode]
     nodes_of: dict[Key, set[str]]
     latest: float
+    names: frozenset[str]
+    most_left: dict[str, int] = field(default_factory=dict)
+    as_of: int = -1
 
 
 @dataclass(slots=True)
@@ -76,7 +83,7 @@ class ReservedNodes:
     def __init__(self, cluster: Cluster) -> None:
         self.kept_out: set[str] = set()
         self._cluster = cluster
-        self._known = _Index(-1, {}, {}, 0.0)
+        self._known = _Index(-1, {}, {}, 0.0, frozenset())
 
     def kept_from(self, pod: Pod) -> AbstractSet[str]:
         """Returns the nodes where the pod would take of what is reserved for other jobs than its own.
@@ -86,17 +93,14 @@ class ReservedNodes:
         time (``is_gone_in_time``).
         """
         index = self._index()
-        if not index.by_node:
-            return frozenset()
         job = pod.namespace, job_name(self._cluster.membership.groups, pod)
+        kept: AbstractSet[str] = index.names
         if job in index.nodes_of:
             kept = self._kept_from_member(pod, job)
-        elif self._cluster.rules.whole_nodes:
-            kept = set(index.by_node)
-        else:
+        elif not (self._cluster.rules.whole_nodes or self._have_too_little(pod, index)):
             kept = self._without_room(pod, index)
-        if kept and index.latest:
-            kept = kept.difference(self._gone_in_time(pod, kept))
+        if kept and index.latest and (in_time := self._gone_in_time(pod, kept, index)):
+            kept = kept - in_time
         return kept
 
     def first_start_after(self, pod: Pod) -> float:
@@ -114,10 +118,9 @@ class ReservedNodes:
         """Returns what is reserved on a node."""
         return self._index().by_node.get(node)
 
-    def note_answer(self, pod: Pod, kept: Mapping[str, object]) -> None:
+    def note_answer(self, pod: Pod, kept: AbstractSet[str]) -> None:
         """Notes from which nodes a granted pod is kept: it comes to none of these."""
-        by_node = self._index().by_node
-        if kept.keys() >= by_node.keys():
+        if kept is self._known.names or kept >= self._index().names:
             self.kept_out.add(pod.uid)
         else:
             self.kept_out.discard(pod.uid)
@@ -163,7 +166,8 @@ class ReservedNodes:
                 nodes_of.setdefault((each.pod.namespace, each.job), set()).add(each.node)
         for on in by_node.values():
             on.promised = min(each.promised_start for each in on.members)
-        return _Index(version, by_node, nodes_of, max((on.promised for on in by_node.values()), default=0.0))
+        latest = max((on.promised for on in by_node.values()), default=0.0)
+        return _Index(version, by_node, nodes_of, latest, frozenset(by_node))
 
     def _rows(self, index: _Index) -> _Rows:
         """Returns the arrays of the index. They hold until a node comes or goes."""
@@ -177,29 +181,52 @@ class ReservedNodes:
         need = {each: np.array([index.by_node[name].need.get(each, 0) for name in names]) for each in resources}
         numbers = np.array([rows[name] for name in names], np.intp)
         known = memo["reserved"] = _Rows(index, names, numbers, index.by_node.keys() - rows.keys(), need)
+        self._cluster.table.follow(index.names)
         return known
 
-    def _without_room(self, pod: Pod, index: _Index) -> set[str]:
+    def _have_too_little(self, pod: Pod, index: _Index) -> bool:
+        """Whether no reserved node has as much of some resource as a pod of another job asks for. Soon said of most."""
+        table = self._cluster.table
+        if index.as_of != table.changes_of_followed:
+            self._measure(index)
+        for resource, amount in pod.request.items():
+            if amount > index.most_left.get(resource, amount):
+                return table.placed(pod.uid) is None  # it does not count against itself
+        return False
+
+    def _measure(self, index: _Index) -> None:
+        """Finds out what is left on reserved nodes at most, as expected pods may not count against another."""
+        table, there = self._cluster.table, self._rows(index)
+        left = {each: self._left(there, each) for each in table.columns if table.lists(each)}
+        most = {each: int(amounts.max(initial=0)) for each, amounts in left.items()}
+        expected = total(each.pod.request for each in table.expected.values() if each.site.name in index.names)
+        index.most_left = {each: amount + expected.get(each, 0) for each, amount in most.items()}
+        index.as_of = table.changes_of_followed
+
+    def _left(self, there: _Rows, resource: str) -> NDArray[np.int64]:
+        """Returns what each of these nodes has of a resource beside what is reserved there."""
+        table, column, reserved = self._cluster.table, self._cluster.table.columns[resource], there.need.get(resource)
+        left = table.allocatable[:, column].take(there.rows) - table.used[:, column].take(there.rows)
+        return left if reserved is None else left - reserved
+
+    def _without_room(self, pod: Pod, index: _Index) -> AbstractSet[str]:
         """Returns the nodes without room for a pod of another job beside what is reserved."""
         table, there = self._cluster.table, self._rows(index)
         lacks = np.zeros(len(there.names), np.bool_)
         for resource, amount in fit.need(table, pod):
-            column = table.columns.get(resource)
-            if column is None:
-                return set(index.by_node)
-            left = table.allocatable[:, column].take(there.rows) - table.used[:, column].take(there.rows)
-            reserved = there.need.get(resource)
-            lacks |= (left if reserved is None else left - reserved) < amount
-        full = set(index.by_node) if lacks.all() else {*compress(there.names, lacks.tolist()), *there.unknown}
+            lacks |= self._left(there, resource) < amount if resource in table.columns else True
+        full: AbstractSet[str] = {*compress(there.names, lacks.tolist()), *there.unknown}
         if table.expected or table.placed(pod.uid):  # some of those on a node may not count against this pod
             sites = (table.placed(uid) for uid in fit.overlooked(table, pod))
             unsure = {placed.site.name for placed in sites if placed is not None} & full
             for node in unsure:
                 if not fit.lacking_on(table, pod, node, (), index.by_node[node].need):
-                    full.discard(node)
-        beside = {node: index.by_node[node].need for node in index.by_node.keys() - full}
+                    full = full - {node}
+        if len(full) == len(index.names):
+            return index.names
+        beside = {node: index.by_node[node].need for node in index.names - full}
         if beside and (coming := [each for each in self.may_come() if each.uid != pod.uid]):
-            full |= self._taken_by_coming(pod, beside, assumed.alike(coming, table), ())
+            full = full | self._taken_by_coming(pod, beside, assumed.alike(coming, table), ())
         return full
 
     def _kept_from_member(self, pod: Pod, job: Key) -> set[str]:
@@ -233,10 +260,9 @@ class ReservedNodes:
 
     # Backfill
 
-    def _gone_in_time(self, pod: Pod, kept: AbstractSet[str]) -> AbstractSet[str]:
+    def _gone_in_time(self, pod: Pod, kept: AbstractSet[str], index: _Index) -> AbstractSet[str]:
         """Returns those of these nodes where the pod is surely gone before the promised start."""
         gone_at = self.gone_at(pod)
-        index = self._index()
         if gone_at is None or gone_at > index.latest:
             return frozenset()
         in_time = {node for node in kept if gone_at <= index.by_node[node].promised}

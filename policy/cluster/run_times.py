@@ -46,6 +46,8 @@ class RunTimes:
         Users may raise the deadline of a Job, and never that of a pod. So that of its Job counts only for a pod that
         may be evicted then. The rest is as with ``ends_at``.
         """
+        if pod.deadline <= 0 and pod.job is None and pod.stands_for is None:
+            return None  # soon said of most pods, for which the scheduler waits
         if pod.preemptible:
             return self.ends_at(pod, now, enforced=True)
         return (pod.started or now) + pod.deadline if pod.deadline > 0 else None

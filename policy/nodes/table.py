@@ -109,6 +109,9 @@ class NodeTable:
         self._sites: dict[str, Site] = {}
         self._placed: dict[str, Placed] = {}
         self._watched: set[str] = set()
+        self._followed: AbstractSet[str] = frozenset()
+        self.changes_of_followed = 0
+        """Counts changes of what is used on the nodes to ``follow``, of what nodes have, and of which there are."""
         self._hosts: dict[str, int] = {}
         self._by_namespace: dict[str, dict[str, Placed]] = {}
         self._by_port: dict[tuple[str, int], dict[str, Placed]] = {}
@@ -133,6 +136,7 @@ class NodeTable:
             columns = [self._column(resource) for resource in node.allocatable]
             self._allocatable[site.row] = 0
             self._allocatable[site.row, columns] = [min(amount, LARGEST) for amount in node.allocatable.values()]
+            self.changes_of_followed += 1
             self._forget()
 
     def delete_node(self, name: str) -> None:
@@ -262,6 +266,11 @@ class NodeTable:
             self._watched ^= {namespace}
         return self._hosts.keys()
 
+    def follow(self, names: AbstractSet[str]) -> None:
+        """Counts in ``changes_of_followed`` from now on what changes on these nodes."""
+        self._followed = names
+        self.changes_of_followed += 1
+
     @property
     def allocatable(self) -> NDArray[np.int64]:
         """The allocatable resources, a row per node and a column per resource. A view, like ``used``."""
@@ -306,6 +315,7 @@ class NodeTable:
     def see_undecidable(self, resources: frozenset[str]) -> None:
         """Sees of which devices it is not known how many each node has left."""
         self.undecidable = resources
+        self.changes_of_followed += 1
         self._forget()
 
     def see_sharing(self, uid: str, shared: tuple[Shared, ...]) -> None:
@@ -484,6 +494,7 @@ class NodeTable:
     def _use(self, site: Site, resources: Resources, change: Callable[[dict[str, int], Resources], None]) -> None:
         """Adds or subtracts the request of a pod. Sums are exact; the row shows them up to ``LARGEST``."""
         change(site.used, resources)
+        self.changes_of_followed += site.name in self._followed
         if site.row >= 0:
             for resource in resources:
                 if (column := self.columns.get(resource)) is not None:
@@ -511,6 +522,7 @@ class NodeTable:
         self.memo.clear()
         if nodes:
             self.memo_of_nodes.clear()
+            self.changes_of_followed += 1
 
 
 def _stand(site: Site, request: Resources, change: Callable[[dict[str, int], Resources], None]) -> bool:

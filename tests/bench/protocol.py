@@ -22,9 +22,11 @@ ROUNDS, EACH = 20, 40  # so many times in turn, so many requests each time
 LEVELS = 5
 RESERVING = min(500, NODES)
 """Nodes of the cluster in which some are reserved for others."""
-LARGE, RESERVED, GROWTH, DEPTH = "large", "reserved", "growth", "depth"
-"""Who is measured against whom: the large cluster or one with reservations against Go, large against small, or a queue
-with four above it against one without."""
+PROMISED_NODES = min(100, RESERVING // 5)
+"""Nodes of the same cluster that are reserved with promised starts, where filter is measured."""
+LARGE, RESERVED, PROMISED, GROWTH, DEPTH = "large", "reserved", "promised", "growth", "depth"
+"""Who is measured against whom: the large cluster or one with reservations against Go, one with promised starts against
+one without reservations, large against small, or a queue with four above it against one without."""
 
 Bounds = tuple[float, float]
 """The bar and the goal."""
@@ -55,13 +57,18 @@ def run() -> list[Figure]:
         deep, flat = (
             stack.enter_context(_levels(directory / f"{levels}-levels", levels, flags)) for levels in (LEVELS, 1)
         )
+        promised, unreserved = (
+            stack.enter_context(_reserving(directory / f"{number}-promised", number, flags))
+            for number in (PROMISED_NODES, 0)
+        )
         pairs = {LARGE: (ours.port, theirs), RESERVED: (reserving, theirs), GROWTH: (ours.port, lesser.port)}
-        pairs[DEPTH] = deep.port, flat.port
+        pairs |= {DEPTH: (deep.port, flat.port), PROMISED: (promised.port, unreserved.port)}
+        beside = {GROWTH: (ours, lesser), DEPTH: (deep, flat), PROMISED: (promised, unreserved)}
         figures = []
         for what, verb, arguments, pair, bounds in _LINES:
-            if pair in (GROWTH, DEPTH):  # who shares a core with whom weighs more than what is to be seen
+            if pair in beside:  # who shares a core with whom weighs more than what is to be seen
                 core = stack.enter_context(cores.one_left_free())
-                for each in (ours, lesser) if pair == GROWTH else (deep, flat):
+                for each in beside[pair]:
                     cores.move(each.process.pid, core)
             figures += _figures(what, verb, arguments, pairs[pair], bounds)
         return figures
@@ -73,6 +80,22 @@ def _levels(directory: Path, levels: int, flags: tuple[str, ...]) -> Iterator[Se
     world.write(directory, 50, 500, 10, 2, waiting=map(_in_queue, range(EACH)), levels=levels)
     with serving("--manifests", str(directory), *flags, log=directory / "log") as server:
         yield server
+
+
+@contextmanager
+def _reserving(directory: Path, number: int, flags: tuple[str, ...]) -> Iterator[Server]:
+    """A server of a cluster in which so many nodes are reserved for pods whose starts are promised."""
+    waiting = [*_asked_about(), *world.starving(number, "2099-01-01T00:00:00Z")]
+    world.write(directory, RESERVING, 10 * RESERVING, QUOTAS, QUEUES, waiting=waiting)
+    with serving("--manifests", str(directory), *flags, log=directory / "log", start_seconds=300) as server:
+        yield server
+
+
+def _unreserved(number: int) -> dict[str, Any]:
+    """The same question as that about all nodes, without those that are reserved."""
+    return filter_args(RESERVING)(number) | {
+        "NodeNames": [f"node-{each}" for each in range(PROMISED_NODES, RESERVING)],
+    }
 
 
 def filter_args(candidates: int, pod: Callable[[int], world.Object] | None = None) -> Callable[[int], dict[str, Any]]:
@@ -126,6 +149,20 @@ _LINES: tuple[tuple[str, str, Callable[[int], dict[str, Any]], str, tuple[Bounds
     ("filter, refused, 500 candidates", "filter", filter_args(500, _too_large), LARGE, ((0.8, 0.5),)),
     ("prioritize, 500 candidates, with reservations", "prioritize", filter_args(500), RESERVED, ((0.7, 0.4),)),
     (f"preempt, {world.CROWDED} nodes with 30 pods each", "preempt", _preempt, LARGE, ((3.0, 1.5),)),
+    (
+        f"filter, {RESERVING - PROMISED_NODES} candidates, {PROMISED_NODES} others with promised starts, against none",
+        "filter",
+        _unreserved,
+        PROMISED,
+        ((1.05, 1.05),),
+    ),
+    (
+        f"filter, {RESERVING} candidates, {PROMISED_NODES} of them with promised starts, against none",
+        "filter",
+        filter_args(RESERVING),
+        PROMISED,
+        ((1.05, 1.05),),
+    ),
     ("filter in a large cluster, against a small one", "filter", filter_args(50), GROWTH, ((1.15, 1.05),)),
     (
         f"filter in a queue {LEVELS} levels down, against 1",

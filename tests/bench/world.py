@@ -39,15 +39,16 @@ def objects(nodes: int, pods: int, quotas: int, queues: int, levels: int = 1) ->
         yield pod(pods + number, number % quotas, node=f"node-{number % min(nodes, CROWDED)}")
 
 
-def starving(count: int) -> Iterator[Object]:
-    """Pods that starve, each with a node that is reserved for it."""
+def starving(count: int, promised: str | None = None) -> Iterator[Object]:
+    """Pods that starve, each with a node that is reserved for it, and perhaps the promise of a start."""
     for number in range(count):
         waits = pod(4 * 10**6 + number, 3, cpu="60")
         yield waits
         meta = waits["metadata"]
         of = {"namespace": meta["namespace"], "name": meta["name"], "uid": meta["uid"]}
         spec = {"reason": "Starving", "pod": of, "nodeName": f"node-{number}", "job": meta["name"]}
-        yield _object("quotaward.dev/v1alpha1", "Reservation", {"name": f"starving-{number}"}, spec=spec)
+        status = {"promisedStart": promised, "promisedAt": promised} if promised else {}
+        yield _object("quotaward.dev/v1alpha1", "Reservation", {"name": f"starving-{number}"}, spec=spec, status=status)
 
 
 def node(number: int) -> Object:

@@ -438,6 +438,28 @@ def test_a_refusal_names_every_node_however_the_names_are_written(names):
     assert turned_down(names) == {"NodeNames": [], "FailedAndUnresolvableNodes": failed}
 
 
+@pytest.mark.parametrize(
+    "kept", [[], ["n1"], ["n2"], ["n3"], ["n1", "n3"], [f"n{each}" for each in (1, *range(3, 10))]]
+)
+@pytest.mark.parametrize("read", [False, True], ids=["in the bytes", "read"])
+@pytest.mark.parametrize(
+    "names",
+    [
+        *('["n1","n2","n3"]', '["n1", "n2", "n3"]', '[ "n3" , "n1" ]', '["n1",\n\t"n3"\n]', "[]", '["é","n1"]'),
+        *('["n11","n2"]', '["n3"]', r'["\u006e1","n2"]', r'["\",\"","n1"]'),
+    ],
+)
+def test_some_nodes_are_refused_however_the_names_are_written(names, read, kept):
+    offered = json.loads(names)
+    args = wire.read_args(b'{"Pod":{"metadata":{}},"NodeNames":%b}' % names.encode())
+    found = wire.Candidates(args)
+    assert not read or list(found) == offered
+    assert ([each for each in kept if each in found], len(found)) == (sorted(set(kept) & set(offered)), len(offered))
+    failed = {each: "no" for each in offered if each in kept}
+    reply = json.loads(wire.some_pass(args, found, failed))
+    assert reply == {"NodeNames": [each for each in offered if each not in kept], "FailedAndUnresolvableNodes": failed}
+
+
 @pytest.mark.parametrize("names", ['["a",1,"b"]', '["a",null,"b"]', '["a",["b"],"c"]', '["a",{"b":"c"},"d"]'])
 def test_what_is_no_list_of_names_is_no_list_of_refused_nodes_either(names):
     with pytest.raises(Problem):

@@ -11,11 +11,13 @@ import pytest
 
 from app.actuators.recording import RecordingActuator
 from app.extender.endpoints import Extender
+from policy.objects.reservation import STARVING, PodName, Reservation
 from policy.preemption import victims
 from policy.stepwise import at_once
-from tests.unit.app.given import namespace, node, pod, queue, quota, refused, store_with
+from tests.unit.app.given import namespace, node, pod, queue, quota, refused, see, store_with
 from tests.unit.app.lines import lines_of, lines_once
 
+EPOCH = 1_000_000_000.0
 A_BRANCH = 3
 """Lines by which two answers differ for what stands in the quotas, not for how many there are."""
 
@@ -87,6 +89,38 @@ def test_an_answer_takes_no_more_steps_for_more_candidates(case):
     verb, requests, _ = VERBS[case]
     few, many = (lines_of(getattr(extender(), verb), asking(candidates, **requests)) for candidates in (2, 500))
     assert many == few
+
+
+def reserving(number, promised=EPOCH + 3600):
+    """A hundred nodes with room for a pod each, many of which may be reserved for large pods by a promised time."""
+    names = [f"n{each}" for each in range(100)]
+    objects = [quota("team-0", min={"cpu": 1000}, max={"cpu": 1000})]
+    for name in names:
+        objects += [node(name, cpu="3", pods="9"), pod(f"on-{name}", "team-0", {"cpu": "2"}, nodeName=name)]
+    store = store_with(*objects, *(refused(pod(f"big-{name}", "b", {"cpu": "3"})) for name in names[:number]))
+    store.cluster.protection.pass_time(EPOCH)
+    for name in names[:number]:
+        who = PodName("b", f"big-{name}", f"b/big-{name}")
+        made = Reservation(name, who, name, (), 0.0, STARVING, job=f"pods/{who.name}", promised_start=promised)
+        store.cluster.upsert_reservation(made)
+    return Extender(store, RecordingActuator(store))
+
+
+@pytest.mark.parametrize(("offered", "bound"), [((100, 500), 57), ((0, 500), 69)], ids=["no reserved node", "all"])
+def test_a_hundred_promised_starts_take_an_answer_few_more_steps(offered, bound):
+    question = {"Pod": pod("new", "team-0"), "NodeNames": [f"n{each}" for each in range(*offered)]}
+
+    def steps(extender):
+        table, answer = extender.store.cluster.table, json.dumps(question, separators=(",", ":")).encode()
+        taken = lines_of(extender.filter, answer)
+        elsewhere = pod("other", "team-0", nodeName="elsewhere")
+        see(extender.store, elsewhere)
+        assert not table.memo, "what is on the nodes has changed"
+        assert lines_once(extender.filter, answer) <= taken
+        return taken
+
+    assert 0 < steps(reserving(100)) - steps(reserving(0)) <= bound
+    assert steps(reserving(100)) == steps(reserving(10))
 
 
 @pytest.mark.parametrize(("enough", "bound"), [(1, 20), (1000, 34)], ids=["one is enough", "all are not enough"])

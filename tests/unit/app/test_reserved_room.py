@@ -3,7 +3,7 @@
 import pytest
 
 from policy.quota import kept_nodes
-from tests.unit.app.given import client_of, node, pod, refused, store_with
+from tests.unit.app.given import client_of, node, pod, refused, see, store_with
 from tests.unit.app.test_reserved_nodes import reserve
 
 GPU = "nvidia.com/gpu"
@@ -59,3 +59,32 @@ def test_reservations_of_several_jobs_add_up():
 
 def test_the_pod_that_it_is_reserved_for_enters():
     assert told(world(4), gpus("big", 4)) == ["n1"]
+
+
+def test_the_answer_follows_what_changes_on_the_node():
+    store = world(4, gpus("p", 1))
+
+    def tells(what):
+        assert told(store, gpus("p", 1)) == what
+        store.cluster.withdraw("a/p")
+
+    tells(kept_nodes.RESERVED.text)
+    store.cluster.delete_pod("a/r0")
+    tells(["n1"])
+    see(store, gpus("r0", 1, nodeName="n1"))
+    tells(kept_nodes.RESERVED.text)
+    see(store, node("n1", **EIGHT | {GPU: "9"}))
+    tells(["n1"])
+    store.cluster.delete_node("n1")
+    tells(kept_nodes.RESERVED.text)
+    see(store, node("n1", **EIGHT))
+    tells(kept_nodes.RESERVED.text)
+    see(store, node("n1", **EIGHT | {GPU: "9"}))
+    tells(["n1"])
+
+
+def test_a_pod_of_lower_priority_that_is_only_expected_there_is_not_counted():
+    store = world(3, refused(gpus("q", 1)), gpus("p", 1, priority=5))
+    store.cluster.table.add(store.cluster.pods["a/q"], "n1")
+    assert told(store, gpus("p", 1, priority=5)) == ["n1"]
+    assert told(store, gpus("s", 1)) == kept_nodes.RESERVED.text
