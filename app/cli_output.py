@@ -154,6 +154,8 @@ def _print_known(table: Table, document: dict[str, Any]) -> None:
         console.print(table)
     since = document["since"]
     console.print(f"known since {since}" if since else "nothing is known yet")
+    if since and (evictions := document.get("evictionsSince") or since) < since:  # an older server does not say it
+        console.print(f"evictions known since {evictions}, as far as Events tell")
     if document["incomplete"]:
         console.print(document["incomplete"])
 

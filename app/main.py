@@ -161,6 +161,7 @@ async def serve(settings: Settings) -> None:
         )
         certificates = Certificates(settings.tls) if settings.tls else None
         actuator: Actuator
+        read_earlier: Callable[[Recorder], Coroutine[Any, Any, None]] | None = None
         reviews: Reviewing | None = None
         readiness = Readiness(store)
         if settings.manifests:
@@ -176,6 +177,7 @@ async def serve(settings: Settings) -> None:
         else:
             from app.access.reviews import Reviews  # noqa: PLC0415
             from app.actuators.kubernetes import KubernetesActuator  # noqa: PLC0415 - the official client takes
+            from app.history.earlier import EarlierEvictions  # noqa: PLC0415
             from app.kube.client import KubeClient  # noqa: PLC0415 - a second to import, and is not needed
             from app.kube.lease import Lease  # noqa: PLC0415
             from app.sources import kubernetes  # noqa: PLC0415 - where there is no cluster
@@ -187,6 +189,7 @@ async def serve(settings: Settings) -> None:
             reviews = Reviews(client)
             lease = Lease(client, settings.leader)
             lead = lease.lead
+            read_earlier = EarlierEvictions(store.cluster, client).run
             if settings.leader.only_leader_answers:
                 readiness.leads = lambda: lease.leads
             follow = kubernetes.follow(client, store, settings.groups, keeps=settings.crds.missing == "refuse")
@@ -206,18 +209,16 @@ async def serve(settings: Settings) -> None:
             Divide(store).run(),
             _freeze_once_synced(store),
             *_recording(app.state.recorder, store.cluster, settings.history.prometheus),
+            *([read_earlier(app.state.recorder)] if read_earlier is not None else ()),
         ]
         if settings.active_controllers or settings.leader.only_leader_answers:
             background.append(_lead_once_synced(store, lead, partial(_control, store, actuator, settings)))
-        servers = []
-        if plain is not None:
-            servers.append(Server(app, plain, app.at_once))
+        servers = [Server(app, plain, app.at_once)] if plain is not None else []
+        servers += [Server(probe_application(readiness), probed)] if probed is not None else []
         if tls is not None and certificates is not None:
             background.append(certificates.follow())
             gate = Gate(app, reviews)
             servers.append(Server(gate, tls, gate.at_once, certificates.context))
-        if probed is not None:
-            servers.append(Server(probe_application(readiness), probed))
         await _run(servers, background, readiness)
 
 

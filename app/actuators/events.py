@@ -6,12 +6,18 @@ A condition that lasts is one Event whose count rises, like the Events of client
 from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
+
+from app.observability.evictions import Evicted
 from app.store.kind import Kind
 from app.store.metadata import Metadata
 from app.store.pods import PODS
 from policy.objects.batch_job import BatchJob
 from policy.objects.pod import Pod, StandsFor
 from policy.objects.queued_job import QueuedJob
+
+MOST_CHARACTERS = 16_384
+"""Maximum number of characters in which an Event tells programs who was evicted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +45,29 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A fact that the subject's owner should know; ``reason`` is one word to filter by."""
+    """A fact that the subject's owner should know; ``reason`` is one word to filter by.
+
+    ``evicted``: what the Event tells of, so that a later process knows it (see app.history.earlier).
+    """
 
     subject: Subject
     reason: str
     message: str
     warning: bool = False
     series: Series | None = None
+    evicted: tuple[Evicted, ...] = ()
+
+
+def told(evicted: tuple[Evicted, ...]) -> str:
+    """Returns evictions as JSON, as many as there is room for."""
+    parts, room = list[str](), MOST_CHARACTERS - len("[]")
+    for each in evicted:
+        part = msgspec.json.encode(each).decode()
+        room -= len(part) + len(",")
+        if room < 0:
+            break
+        parts.append(part)
+    return f"[{','.join(parts)}]"
 
 
 def about_pod(pod: Pod) -> Subject:

@@ -14,14 +14,14 @@ import msgspec
 import structlog
 
 from app.actuators import resource_quotas
-from app.actuators.events import Event, Series
+from app.actuators.events import Event, Series, told
 from app.actuators.protocol import ActionFailed, AlreadyThere, Blocked, NoRight, Rejected, TimedOut
 from app.inert import inert
 from app.kube.client import KubeClient
 from app.kube.job_patches import MANAGER, disowning, lowering, path_of, start, suspension
 from app.kube.said import said
 from app.kube.scheduling_gates import removal
-from app.store.heeded import COUNTS_IN, EVICT_AT
+from app.store.heeded import COUNTS_IN, EVICT_AT, EVICTED
 from app.store.kind import Kind
 from app.store.pods import PODS
 from app.store.queues import QUEUES
@@ -417,10 +417,11 @@ def _object_of(event: Event) -> dict[str, Any]:
     """Builds the Event for the API server."""
     subject, now = event.subject, _time(time.time())
     name = {"name": event.series.name} if event.series else {"generateName": f"{subject.name}."}
+    marks = {"labels": {EVICTED: "true"}, "annotations": {EVICTED: told(event.evicted)}} if event.evicted else {}
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"namespace": subject.namespace, **name},
+        "metadata": {"namespace": subject.namespace, **name, **marks},
         "involvedObject": {
             "apiVersion": subject.api_version,
             "kind": subject.kind,

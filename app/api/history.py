@@ -45,11 +45,13 @@ class HistoryList(Model):
     """The history of queues and quotas: ``step`` in seconds, and ``at`` with the start of each step.
 
     ``since``: from when on this replica knows; null if it knows nothing yet. ``countedSince``: the same of admissions,
-    refusals and reservations, which no earlier process hands on. ``incomplete`` says what is lacking.
+    refusals and reservations, which no earlier process hands on. ``evictionsSince``: the same of evictions, of which
+    Events tell. ``incomplete`` says what is lacking.
     """
 
     since: str | None
     counted_since: str | None
+    evictions_since: str | None
     step: int
     at: list[str]
     incomplete: str = Field(default="")
@@ -73,9 +75,10 @@ async def history(
     return HistoryList(
         since=rfc3339(recorder.since * 60) if recorder.since else None,
         counted_since=rfc3339(recorder.counted_since * 60) if recorder.counted_since else None,
+        evictions_since=rfc3339(recorder.evictions_since * 60) if recorder.evictions_since else None,
         step=period.step * 60,
         at=[rfc3339(minute * 60) for minute in period.starts],
-        incomplete="; ".join(filter(None, (FULL if recorder.left_out else "", recorder.lacking))),
+        incomplete="; ".join(filter(None, (FULL if recorder.left_out else "", *recorder.all_lacking))),
         items=items,
     )
 

@@ -54,6 +54,7 @@ def rights(leader: LeaderSettings, *, jobs_wait: bool = False) -> Iterator[Right
     yield Right(RESERVATIONS.group, RESERVATIONS.plural, "patch", "status")
     for verb in ("create", "patch"):
         yield Right("", "events", verb)
+    yield Right("", "events", "list", needed=False)
     lease = "coordination.k8s.io", "leases"
     yield Right(*lease, "create", namespace=leader.namespace)
     for verb in ("get", "update"):

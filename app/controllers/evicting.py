@@ -1,6 +1,7 @@
 """Evicts a pod beside the plans of reclaim: counts and remembers it, and writes the Event."""
 
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 
 import structlog
 
@@ -37,6 +38,6 @@ async def evict(
     else:
         outcome = "evicted"
         store.evictions.note(description)
-        actuator.report(event)
+        actuator.report(replace(event, evicted=(description,)))
     metrics.EVICTIONS.labels(description.reason, outcome).inc()
     return outcome == "evicted"

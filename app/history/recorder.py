@@ -9,7 +9,7 @@ without a quota, have none. Rows are of resources that quotas and queues name, a
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, takewhile
 from typing import Any
@@ -71,13 +71,14 @@ class Recorder:
 
     ``counted_since`` is the first minute in which answers were counted. ``left_out``: there was no memory for all.
     ``sampled``: the amounts of all that is there were recorded at least once.
-    ``lacking`` says why nothing is known of the time before the start, if somebody is asked for that.
+    ``lacking`` says why nothing is known of the time before the start, if somebody is asked for that, and
+    ``evictions_lacking`` why not all evictions are. ``evictions_since`` is the minute of the first one that is known.
     """
 
     def __init__(self, store: Store, decisions: Iterable[Any], limit: int = LIMIT) -> None:
         """Records what the store sees, and these decisions, the latest first. ``limit``: bytes of all rows."""
-        self.since = self.counted_since = 0
-        self.lacking = ""
+        self.since = self.counted_since = self.evictions_since = 0
+        self.lacking = self.evictions_lacking = ""
         self.sampled = False
         self.left_out = False
         self.recorded: dict[Name, Recorded] = {}
@@ -118,6 +119,7 @@ class Recorder:
             log.warning("the clock went back: the history begins anew", minutes=self.minute - minute)
             self.recorded.clear()
             self.rows, self.since, self.counted_since, self.minute = Rows(LIMIT), 0, 0, 0
+            self.evictions_since = 0
             self.known[:] = False
         if minute <= self.minute:
             return
@@ -128,6 +130,12 @@ class Recorder:
         self.minute = minute
         self.since = self.since or minute
         self.counted_since = self.counted_since or minute
+        self.evictions_since = self.evictions_since or minute
+
+    @property
+    def all_lacking(self) -> list[str]:
+        """Sentences, without a full stop, on the time before the start that is not known."""
+        return [text for text in (self.lacking, self.evictions_lacking) if text]
 
     def restore(self, name: Name, figure: Figure, values: Mapping[int, int], step: int) -> None:
         """Fills in values of the time before the start, by minute, each for ``step`` minutes; events for the last one.
@@ -161,6 +169,25 @@ class Recorder:
         for (minute, value), before in reversed(list(zip(earlier, [None, *earlier], strict=False))):
             if (before is None or before[1] != value) and len(changes) < CHANGES:
                 changes.appendleft((minute, value))
+
+    def restore_evictions_steps(self, earlier: Sequence[Evicted]) -> Steps[None]:
+        """Takes over evictions from before the start, the latest first; counts them where no Prometheus has."""
+        if not earlier:
+            return
+        self._store.evictions.remember(earlier)
+        self._evicted = self._evicted or earlier[0]
+        numbers, oldest = Counter[tuple[Name, int]](), self.minute - MINUTES + 1
+        for gone in earlier:
+            minute = int(gone.at) // 60
+            if minute >= oldest:
+                self.evictions_since = min(self.evictions_since, minute)
+                numbers.update((name, minute) for name in self._concerned(gone.namespace, gone.queue))
+            yield
+        for (name, minute), number in numbers.items():
+            row, column = self._row(name, (EVICTED, "")), minute % MINUTES
+            if row is not None and (minute >= self.counted_since or np.isnan(row[column])):
+                row[column] = number if np.isnan(row[column]) else row[column] + number
+            yield
 
     # What happened
 

@@ -2,8 +2,9 @@
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from app.observability import metrics
 from app.observability.queue_metrics import label_of
@@ -73,6 +74,12 @@ class Evictions:
             name = oldest.namespace, oldest.name
             if self._by_name[name] is oldest:  # else a later pod of the name was evicted, too
                 del self._by_name[name]
+
+    def remember(self, earlier: Iterable[Evicted]) -> None:
+        """Remembers evictions from before all others, the latest first. Metrics count them no more."""
+        for each in islice(earlier, MOST - len(self._latest)):
+            self._latest.appendleft(each)
+            self._by_name.setdefault((each.namespace, each.name), each)
 
     def of(self, namespace: str, name: str) -> Evicted | None:
         """Returns the latest eviction of a pod of that name, if it is remembered."""

@@ -46,6 +46,7 @@ class Happened:
 
     since: str
     counted_since: str
+    evictions_since: str
     lacking: str
     plots: tuple[Plot, ...]
     columns: tuple[str, ...]
@@ -69,8 +70,9 @@ def happened(recorder: Recorder, name: Name, own: str, most: str, scarce: Callab
     plots += [_of_numbers(f"Pods {title}", ((title, kind, series),)) for title, kind, series in events]
     coarse = story_of(recorder, name, period)
     columns, rows = _table(coarse, resources, period)
-    since, counted = rfc3339(recorder.since * 60), rfc3339(recorder.counted_since * 60)
-    return Happened(since, counted, recorder.lacking, tuple(plots), columns, rows)
+    minutes = recorder.since, recorder.counted_since, recorder.evictions_since
+    since, counted, evictions = (rfc3339(minute * 60) for minute in minutes)
+    return Happened(since, counted, evictions, "; ".join(recorder.all_lacking), tuple(plots), columns, rows)
 
 
 def _of_resource(story: Story, resource: str, own: str, most: str) -> Plot:

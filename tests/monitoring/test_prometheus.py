@@ -222,6 +222,75 @@ def test_every_panel_draws_something_of_live_metrics(prometheus):
     assert {title for title, result in answers.items() if not result} <= SILENT
 
 
+WAIT = 'quotaward_wait_seconds_bucket{{queue="{}",namespace="a",le="{}"}}'
+EVICTED = 'quotaward_queue_evictions_total{{queue="{}",reason="{}"}}'
+ATTEMPTS = 'quotaward_evictions_total{{instance="{}",reason="{}",outcome="{}"}}'
+
+# By panel: series, and what it draws of the last two of ten minutes, expression by expression: a value by labels.
+DRAWN = {
+    "Time until admission, by queue": (
+        # ten pods a minute of web wait a second at most, one of twenty of research waits for an hour
+        {
+            WAIT.format("web", "0.1"): "0x10",
+            WAIT.format("web", "1"): "0+10x10",
+            WAIT.format("web", "+Inf"): "0+10x10",
+            WAIT.format("research", "600"): "0+19x10",
+            WAIT.format("research", "3600"): "0+20x10",
+            WAIT.format("research", "+Inf"): "0+20x10",
+        },
+        [
+            {'{queue="web"}': 0.55, '{queue="research"}': 315.789},
+            {'{queue="web"}': 0.955, '{queue="research"}': 600},
+        ],
+    ),
+    "Evictions, by queue and reason": (
+        {
+            EVICTED.format("web", "reclaim"): "0+3x10",
+            EVICTED.format("web", "run-time-exceeded"): "0+1x10",
+            EVICTED.format("research", "reclaim"): "5x10",
+        },
+        [
+            {
+                '{queue="web",reason="reclaim"}': 6,
+                '{queue="web",reason="run-time-exceeded"}': 2,
+                '{queue="research",reason="reclaim"}': 0,
+            }
+        ],
+    ),
+    "Evictions, by reason and outcome": (
+        {
+            ATTEMPTS.format("1", "reclaim", "evicted"): "0+2x10",
+            ATTEMPTS.format("2", "reclaim", "evicted"): "0+2x10",
+            ATTEMPTS.format("1", "reclaim", "blocked"): "0+1x10",
+            ATTEMPTS.format("1", "gang-broken", "evicted"): "0+6x10",
+        },
+        [
+            {
+                '{reason="reclaim",outcome="evicted"}': 8,
+                '{reason="reclaim",outcome="blocked"}': 2,
+                '{reason="gang-broken",outcome="evicted"}': 12,
+            }
+        ],
+    ),
+}
+
+
+def test_panels_of_waiting_and_evictions_draw_what_has_happened(tmp_path):
+    tests = []
+    for title, (series, drawn) in DRAWN.items():
+        expressions = [expression.replace("[1m]", "[2m]") for of, expression in panels() if of == title]
+        expected = [[{"labels": labels, "value": value} for labels, value in each.items()] for each in drawn]
+        asked = [
+            {"expr": f"round({expression}, 0.001)", "eval_time": "10m", "exp_samples": samples}
+            for expression, samples in zip(expressions, expected, strict=True)
+        ]
+        given = [{"series": name, "values": values} for name, values in series.items()]
+        tests.append({"interval": "1m", "input_series": given, "promql_expr_test": asked})
+    (tmp_path / "tests.yaml").write_text(yaml.safe_dump({"rule_files": [], "tests": tests}))
+    tested = promtool("test", "rules", str(tmp_path / "tests.yaml"))
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+
+
 def test_live_metrics_show_who_waits_and_what_is_full(prometheus):
     wait_until(lambda: prometheus("query", query=f"{BY_MAX} == 1")["result"], "one pod waits for max")
     full = "quotaward_elastic_quota_used >= on (namespace, resource) quotaward_elastic_quota_max"

@@ -45,6 +45,8 @@ async def everything(client: KubeClient) -> set[int]:
         watch = {"watch": "true", "timeoutSeconds": "1"}
         async with client.get(kind.path, watch, read_timeout=10) as response:
             answers.add(response.status)
+    async with client.get("/api/v1/events", {"limit": "1"}, read_timeout=10) as response:
+        answers.add(response.status)
     actuator = KubernetesActuator(Recording(client, answers))
     pod = Pod(namespace=NOBODY.namespace, name=NOBODY.name, uid=NOBODY.uid, request={})
     for action in (

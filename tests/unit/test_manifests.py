@@ -371,6 +371,7 @@ def test_quotaward_may_do_no_more_than_it_does():
         ("reservations/status", "patch"),
         ("events", "create"),
         ("events", "patch"),
+        ("events", "list"),
     }
     assert allowed == reads | writes
 

@@ -46,7 +46,7 @@ class JobEvictions:
         for pod in going:
             cluster.leaving.goes_with_job(pod.uid, self._store.clock())
         change = f"suspended to make room for {reservation.pod.title}"
-        self._tell(job, f"{change}: {why}; it waits until there is room again")
+        self._tell(job, gone, f"{change}: {why}; it waits until there is room again")
 
     async def lower(self, job: BatchJob, victims: list[Pod], to: int, reservation: Reservation) -> None:
         """Lowers the parallelism of a Job for its victims. Others of it may go. Raises Blocked, ActionFailed."""
@@ -62,7 +62,7 @@ class JobEvictions:
             raise
         self._note(gone, "lowered")
         change = f"parallelism lowered from {job.parallelism} to {to} to make room for {reservation.pod.title}"
-        self._tell(job, f"{change}: {why}; it grows again as there is room")
+        self._tell(job, gone, f"{change}: {why}; it grows again as there is room")
 
     def _ask_budgets(self, victims: list[Pod], reservation: Reservation) -> None:
         """Raises Blocked if disruption budgets do not let all of these victims of one Job go."""
@@ -80,5 +80,5 @@ class JobEvictions:
             self._store.evictions.note(each)
         metrics.JOBS_TAKEN_BACK.labels(how).inc()
 
-    def _tell(self, job: BatchJob, message: str) -> None:
-        self._actuator.report(Event(about_job(job, job.namespace), "TakenBack", message))
+    def _tell(self, job: BatchJob, gone: list[Evicted], message: str) -> None:
+        self._actuator.report(Event(about_job(job, job.namespace), "TakenBack", message, evicted=tuple(gone)))

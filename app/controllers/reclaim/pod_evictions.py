@@ -40,7 +40,7 @@ class PodEvictions:
         self._store.evictions.note(gone)
         metrics.EVICTIONS.labels("reclaim", "evicted").inc()
         message = f"evicted to make room for {reservation.pod.title}: {why}{_price(job, progress)}"
-        self._actuator.report(Event(about_pod(victim), "Reclaimed", message))
+        self._actuator.report(Event(about_pod(victim), "Reclaimed", message, evicted=(gone,)))
 
     async def _evict_or_delete(self, victim: Pod, reservation: Reservation) -> None:
         """Evicts a victim, or deletes it if a budget that never allows evictions has blocked for ``budgetPatience``."""

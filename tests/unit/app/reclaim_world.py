@@ -21,7 +21,7 @@ class ApiServer(RecordingActuator):
     def __init__(self, store):
         super().__init__(store)
         self.evicted, self.suspended, self.reserved, self.told = [], [], [], {}
-        self.lowered = []
+        self.lowered, self.handed_on = [], []
         self.blocked = self.lingering = self.failing = False
         self.due = 0.0
 
@@ -48,6 +48,7 @@ class ApiServer(RecordingActuator):
 
     def report(self, event):
         self.told[event.subject.name, event.reason] = event.message
+        self.handed_on += event.evicted
 
     async def note_progress(self, reservation):
         if self.failing:

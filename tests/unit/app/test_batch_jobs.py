@@ -337,6 +337,7 @@ def test_a_job_that_waits_as_a_whole_is_suspended_once_and_fails_never():
     assert (api.evicted, api.suspended) == ([], ["train"])
     assert "this suspends Job a/train: all of its pods go, and it waits again" in api.told["owner", "ReclaimStarted"]
     assert "suspended to make room for b/owner" in api.told["train", "TakenBack"]
+    assert sorted(each.name for each in api.handed_on) == ["r0", "r1", "r2", "r3"], "to who starts later"
     assert REGISTRY.get_sample_value(name, {"means": "suspended"}) == before + 1
 
 
@@ -371,6 +372,8 @@ def test_an_elastic_job_is_lowered_by_as_many_pods_as_are_needed():
     assert (api.evicted, api.suspended, api.lowered) == ([], [], [("train", 3)])
     assert "this lowers the parallelism of Job a/train" in api.told["owner", "ReclaimStarted"]
     assert "parallelism lowered from 4 to 3 to make room for b/owner" in api.told["train", "TakenBack"]
+    assert api.handed_on == list(world.store.evictions), "to who starts later"
+    assert len(api.handed_on) == 1
     assert REGISTRY.get_sample_value(name, {"means": "lowered"}) == before + 1
 
 

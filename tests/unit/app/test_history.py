@@ -284,6 +284,7 @@ def reclaimed():
 def test_a_pod_that_was_evicted_and_is_gone_has_a_page_that_says_why():
     world, name = reclaimed()
     assert world.store.cluster.pod("a", name) is None
+    assert [each.name for each in world.api.handed_on] == [name], "to who starts later"
     client = client_of(world.store)
     answer = client.get(f"/pods/a/{name}")
     assert answer.status_code == 200

@@ -42,6 +42,7 @@ class Noting(RecordingActuator):
 
     def report(self, event):
         self.told.append(event.message)
+        assert [each.name for each in event.evicted] == [event.subject.name], "to who starts later"
 
 
 def looked(seconds, *items, looks=1, bounds=None, **settings):
