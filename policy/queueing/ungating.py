@@ -22,6 +22,11 @@ from policy.quota import exempt, fair_share
 
 NamespaceKey = tuple[float, int, str]
 
+FEW = 20
+"""The most lines, and refusals in them, that are looked at again if something changes in a pause."""
+AGAIN = 3
+"""How often that is done at most, before the next job is opened."""
+
 
 class UngatingRound:
     """One round: opens one job after the other, beginning with the state at its start. It may pause anywhere.
@@ -40,6 +45,9 @@ class UngatingRound:
         self._ungated: list[Pod] = []
         self._first: dict[str, list[tuple[Where, str]]] = {}
         self._first_as_of: tuple[int, int] | None = None
+        self._refused = 0
+        self._refused_as_of: tuple[int, ...] = ()
+        self._again = 0
 
     def run(self, now: float) -> Iterator[list[Pod]]:
         """Yields the pods whose gates are to be opened, of one job after the other; none where a job may not start.
@@ -67,15 +75,19 @@ class UngatingRound:
             self._first_as_of = None
 
     def _until_claims_fall(self, now: float) -> Generator[list[Pod], None, bool]:
-        """Opens one job after the other until none is left or claims fall; returns whether they fell.
+        """Opens one job after the other until none is left, or one that was refused may be admitted now.
 
-        A job that is ungated takes no more than it had a claim to. Claims may fall by more, because the rest is less
-        than any pod needs. Then a pod that was refused before may be admitted now, and is looked at again.
+        Returns whether one may. A job that is ungated takes no more than it had a claim to. Claims may fall by more,
+        because the rest is less than any pod needs. Then pods that were refused before are looked at again.
         """
+        self._refused = 0
         queues = QueueTurns(self._cluster.ledger.queues.tree, self._queue_key)
         namespaces: dict[str, list[NamespaceKey]] = {}
         arrivals = self._join(queues, namespaces)
         while queues or arrivals != self._cluster.generations.arrivals:
+            if self._has_changed_for_refused():
+                self._again += 1
+                return True
             if arrivals != self._cluster.generations.arrivals:
                 arrivals = self._join(queues, namespaces)
                 continue
@@ -89,6 +101,22 @@ class UngatingRound:
             if fell:
                 return True
         return False
+
+    def _has_changed_for_refused(self) -> bool:
+        """Whether few jobs were refused, and one may be admitted now: others would come before it in this round.
+
+        Where many are refused, that would be too much work, and they wait for the next round.
+        """
+        few = 0 < self._refused <= FEW and len(self._cluster.gates.lines) <= FEW
+        return few and self._again < AGAIN and self._refused_as_of != self._cluster.generations.of_ungating
+
+    def _note_look(self, pods: list[Pod]) -> None:
+        """Notes which pods of a job were ungated, or that it was refused."""
+        self._refused += not pods
+        if pods:
+            self._again = 0
+        if pods or self._refused == 1:
+            self._refused_as_of = self._cluster.generations.of_ungating
 
     def _join(self, queues: QueueTurns, namespaces: dict[str, list[NamespaceKey]]) -> int:
         """Adds the lines that have a job to look at and are not there; returns the arrivals seen so far."""
@@ -118,6 +146,7 @@ class UngatingRound:
         Gangs that have started and lack members come before all others of the queue.
         """
         if pods := self._open_incomplete(queue, now):
+            self._note_look(pods)
             return pods
         key = heappop(namespaces)
         namespace = key[2]
@@ -137,6 +166,7 @@ class UngatingRound:
         if job is None:
             return []
         pods = self._open((queue, namespace), job, now)
+        self._note_look(pods)
         if not pods:
             heads.leave_out()
         heappush(namespaces, self._namespace_key(queue, namespace))

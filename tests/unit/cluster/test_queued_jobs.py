@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from policy.cluster.cluster import Cluster
 from policy.cluster.queued_jobs import MOST_LATE
 from policy.objects.constraints import Constraints, Taint, Toleration
 from policy.objects.job_kind import JobKind
@@ -11,7 +12,7 @@ from policy.objects.membership import Namespace
 from policy.objects.pod import JobMember, Unschedulable
 from policy.objects.queued_job import PodSet, QueuedJob
 from policy.queueing.positions import position_text
-from policy.queueing.ungating import UngatingRound
+from policy.queueing.ungating import AGAIN, FEW, UngatingRound
 from tests.unit.app.lines import lines_once
 from tests.unit.given import cluster_of, pod, quota
 from tests.unit.given_gates import gated
@@ -69,6 +70,43 @@ def test_a_job_waits_until_there_is_room_for_all_of_its_pods():
 def test_jobs_are_started_by_priority_and_then_by_age():
     jobs = [job("new", created=3), job("old", created=1), job("high", created=9, priority=5)]
     assert started(queued(*jobs)) == ["high", "old", "new"]
+
+
+def in_two_lines(*more: QueuedJob):
+    """A cluster without room, in which two namespaces have two Jobs each that wait, beside others."""
+    jobs = (job(f"{namespace}-{number}", 2, namespace=namespace) for namespace in "ab" for number in range(2))
+    cluster = queued(*jobs, *more, cpu=1)
+    for namespace in {"b", *(each.namespace for each in more)}:
+        cluster.upsert_namespace(Namespace(namespace, queues_jobs=True))
+    return divided(cluster)
+
+
+def in_a_round(cluster, cpu: float) -> list[str]:
+    """The Jobs that are started in one round if there is as much room from its first pause on."""
+    found = []
+    for pods in UngatingRound(cluster, lookahead=1).run(0):
+        found += [pod.stands_for.name for pod in pods]
+        cluster.upsert_node(node("n1", size={"cpu": cpu, "pods": 99}))
+    return found
+
+
+@pytest.mark.parametrize(("cpu", "expected"), [(2, ["a-0"]), (4, ["a-0", "b-0"]), (6, ["a-0", "b-0", "a-1"])])
+def test_a_job_that_had_no_room_comes_first_if_room_comes_in_a_pause(cpu, expected):
+    assert in_a_round(in_two_lines(), cpu) == expected
+
+
+def test_where_many_are_refused_they_are_looked_at_again_in_the_next_round():
+    many = in_two_lines(*(job(f"c{number}", namespace=f"c{number}") for number in range(FEW)))
+    assert in_a_round(many, 2) == ["b-0"]
+
+
+def test_jobs_that_are_refused_are_looked_at_again_a_few_times_at_most(monkeypatch):
+    cluster = in_two_lines()
+    asked, check = [], Cluster.check
+    monkeypatch.setattr(Cluster, "check", lambda *args: asked.append(args) or check(*args))
+    for _ in UngatingRound(cluster, lookahead=1).run(0):
+        cluster.gates.look_again()  # as if something went on and on
+    assert len(asked) <= 2 * (AGAIN + 1)
 
 
 def test_a_job_and_gated_pods_stand_in_one_line():
