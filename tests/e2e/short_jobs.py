@@ -110,8 +110,11 @@ class Turns:
         for record in self.starts():
             meta = record.object["metadata"]
             of_namespace[meta["namespace"]].append((meta["creationTimestamp"], meta["name"]))
-        due = {each: turn for order in of_namespace.values() for turn, each in enumerate(sorted(order))}
-        return max(abs(turn - due[each]) for order in of_namespace.values() for turn, each in enumerate(order))
+        most = 0
+        for order in of_namespace.values():  # each has a due order of its own: Jobs of two may have one name and age
+            due = {each: turn for turn, each in enumerate(sorted(order))}
+            most = max(most, *(abs(turn - due[each]) for turn, each in enumerate(order)))
+        return most
 
     def imbalance(self, given: Sequence[Tenant]) -> float:
         """By how many places a namespace had more or less than its part of all starts, at most over all prefixes.
