@@ -611,10 +611,16 @@ class Settings(BaseSettings):
             whole_nodes=self.reserve.whole_nodes,
             backfill_margin=self.reserve.backfill_margin,
             promise_ahead=min(Rules().promise_ahead, self.reserve.max_duration or inf),
+            run_time_grace=self.run_time.grace if self._evicts_outlived else inf,
             spare_jobs=self.reclaim.fail_jobs == "never",
             exempt_namespaces=frozenset(filter(None, self.exempt.namespaces.split(","))),
             device_classes=self.devices.selectors,
         )
+
+    @property
+    def _evicts_outlived(self) -> bool:
+        """Whether pods are evicted that outlive their run times, as the controller reclaim does."""
+        return self.run_time.evict and "reclaim" in self.active_controllers
 
     @property
     def observes(self) -> bool:

@@ -14,11 +14,10 @@ from app.observability.evictions import eviction_of
 from app.pause import Pause
 from app.settings import RunTimeSettings
 from app.store.store import Store
+from policy.cluster.run_times import LOOK
 from policy.objects.pod import Pod
 from policy.quota.exempt_from_eviction import exempt_from_eviction
 
-INTERVAL = 5.0
-"""Seconds between looks."""
 AT_ONCE = 20
 """Evictions under way at a time."""
 AT_A_LOOK = 100
@@ -48,7 +47,7 @@ class Outlived:
 
     async def run(self) -> None:
         """Runs until cancelled."""
-        await at_intervals_with_group(INTERVAL, self.look)
+        await at_intervals_with_group(LOOK, self.look)
 
     async def look(self, group: asyncio.TaskGroup) -> None:
         """Begins to evict some of those that must go, in the group."""

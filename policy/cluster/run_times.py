@@ -2,15 +2,19 @@
 
 Enforced are the deadlines of the pod (the kubelet ends it) and of its Job (kube-controller-manager does, unless another
 controller may run the Job). An annotation of the pod, its PodGroup or its Job is only said. Where none of these says
-anything, the default of its Queue or its ElasticQuota counts.
+anything, the default of its Queue or its ElasticQuota counts. Where pods are evicted that outlive what is said or
+allowed (``runTime.evict``), that is enforced too, as far as nothing may keep the pod from being evicted.
 """
 
 from __future__ import annotations
 
+from math import ceil, inf
 from typing import TYPE_CHECKING
 
 from policy.objects.job import short
 from policy.objects.run_time import NOT_SAID, RUN_TIME, UNREADABLE, RunTime
+from policy.quota import exempt
+from policy.quota.exempt_from_eviction import SYSTEM_OWNERS
 from policy.quota.run_time_limit import Limit
 
 if TYPE_CHECKING:
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
     from policy.objects.pod import Pod
 
 ANNOTATION = f"annotation {RUN_TIME}"
+LOOK = 5.0
+"""Seconds between looks for pods that have outlived their run times."""
 OWN = "its run time"
 """The time that a pod, its group or its Job says, for people."""
 
@@ -37,16 +43,16 @@ class RunTimes:
         A pod that does not run yet is taken to start ``now``. Times are in seconds since the epoch. ``enforced``:
         only what it cannot exceed counts. An annotation may say an end that is over, while the pod still runs.
         """
-        start, times = pod.started or now, self._deadlines(pod) if enforced else self._all(pod)
+        start, times = pod.started or now, self._enforced(pod) if enforced else self._all(pod)
         return min(((each.since or start) + each.seconds for each in times), default=None)
 
     def surely_ends_at(self, pod: Pod, now: float) -> float | None:
         """Returns when a pod surely ends, its grace period not included; None if it may run for ever.
 
-        Users may raise the deadline of a Job, and never that of a pod. So that of its Job counts only for a pod that
-        may be evicted then. The rest is as with ``ends_at``.
+        Users may raise the deadline of a Job and what annotations say, and never the deadline of a pod. So all else
+        counts only for a pod that may be evicted then. The rest is as with ``ends_at``.
         """
-        if pod.deadline <= 0 and pod.job is None and pod.stands_for is None:
+        if self._cluster.rules.run_time_grace == inf and not (pod.deadline > 0 or pod.job or pod.stands_for):
             return None  # soon said of most pods, for which the scheduler waits
         if pod.preemptible:
             return self.ends_at(pod, now, enforced=True)
@@ -92,6 +98,19 @@ class RunTimes:
             return deadlines
         said = [RunTime(seconds) for seconds, _ in self._said(pod)]
         return deadlines + said or [RunTime(each.seconds) for each in self._defaults(pod)]
+
+    def _enforced(self, pod: Pod) -> Iterator[RunTime]:
+        """Yields deadlines, and when the pod is evicted as it has outlived the shortest of what is said or allowed."""
+        yield from self._deadlines(pod)
+        grace = self._cluster.rules.run_time_grace
+        if grace < inf and self._may_be_evicted(pod) and (times := self._shortest_first(pod)):
+            yield RunTime(times[0][0] + ceil(grace + LOOK))
+
+    def _may_be_evicted(self, pod: Pod) -> bool:
+        """Whether nothing keeps a pod from being evicted once its time is over. A disruption budget might."""
+        cluster = self._cluster
+        stays = not pod.preemptible or pod.owner in SYSTEM_OWNERS or exempt.is_critical(pod)
+        return not stays and cluster.is_governed(pod) and not cluster.budgets.protecting(pod)
 
     def _deadlines(self, pod: Pod) -> Iterator[RunTime]:
         if pod.deadline > 0:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from policy.objects import signature
 from policy.objects.device_selector import Comparison
@@ -29,7 +30,8 @@ class Rules:
     ``evict_for_reserved``: borrowers on a node are evicted for the job that it is reserved for. ``whole_nodes``: nobody
     else starts on a reserved node, whatever room it has beside what the job needs. ``backfill_margin``: how many
     seconds, its grace period not included, a pod has to end before the promised start of a node's job to start there
-    all the same. ``promise_ahead``: how many seconds ahead a start is promised at most. ``spare_jobs``: a pod whose
+    all the same. ``promise_ahead``: how many seconds ahead a start is promised at most. ``run_time_grace``:
+    how many seconds after it a pod is evicted that outlives its run time; inf: never. ``spare_jobs``: a pod whose
     eviction would fail a Job is never evicted, not even last. ``exempt_namespaces``: no rule applies to
     system-critical pods there (see policy.quota.exempt). ``device_classes``: which devices are of the classes whose own
     selectors are not judged.
@@ -43,6 +45,7 @@ class Rules:
     whole_nodes: bool = False
     backfill_margin: float = 30.0
     promise_ahead: float = 86_400.0
+    run_time_grace: float = inf
     spare_jobs: bool = False
     exempt_namespaces: frozenset[str] = exempt.NAMESPACES
     device_classes: Mapping[str, tuple[Comparison, ...]] = field(default_factory=dict)

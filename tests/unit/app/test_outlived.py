@@ -6,10 +6,11 @@ import pytest
 
 from app.actuators.protocol import Blocked
 from app.actuators.recording import RecordingActuator
-from app.controllers.outlived import AGAIN, AT_A_LOOK, IN_A_NAMESPACE, INTERVAL, Outlived
+from app.controllers.outlived import AGAIN, AT_A_LOOK, IN_A_NAMESPACE, Outlived
 from app.settings import RunTimeSettings
 from app.store.budgets import BUDGETS
 from app.store.heeded import PREEMPTIBLE
+from policy.cluster.run_times import LOOK
 from tests.unit.app.given import Clock, made, namespace, node, pod, queue, quota, store_with
 
 EPOCH = 1_767_225_600.0
@@ -190,7 +191,7 @@ def barred(number, namespaces=("a",), looks=1, *, hang=False):
                 await controller.look(group)
                 for _ in range(20):
                     await asyncio.sleep(0)
-                clock.now += INTERVAL
+                clock.now += LOOK
             others = asyncio.all_tasks() - {asyncio.current_task()}
             actuator.under_way = len(others)
             for task in others:

@@ -2,6 +2,7 @@
 
 import functools
 import os
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -214,6 +215,22 @@ def test_in_which_namespaces_critical_pods_are_exempt(arguments, namespaces):
 @pytest.mark.parametrize(("longest", "ahead"), [([], 86_400), (["60"], 60), (["1000000"], 86_400)])
 def test_a_start_is_promised_no_further_ahead_than_nodes_stay_reserved(longest, ahead):
     assert load([f"--reserve.max-duration={value}" for value in longest]).rules.promise_ahead == ahead
+
+
+@pytest.mark.parametrize(
+    ("arguments", "grace"),
+    [
+        ([], inf),
+        (["--run-time.grace", "9"], inf),
+        (["--run-time.evict", "true"], 60),
+        (["--run-time.evict", "true", "--run-time.grace", "9"], 9),
+        (["--run-time.evict", "true", "--controllers", "reserve"], inf),
+        (["--run-time.evict", "true", "--mode", "observe"], inf),
+    ],
+    ids=str,
+)
+def test_run_times_are_enforced_only_where_somebody_evicts(arguments, grace):
+    assert load(arguments).rules.run_time_grace == grace
 
 
 def test_nothing_need_be_set():

@@ -4,13 +4,16 @@ from dataclasses import replace
 
 import pytest
 
+from policy.cluster.budgets import Budget
 from policy.cluster.cluster import Cluster
 from policy.objects.batch_job import BatchJob
+from policy.objects.constraints import Selector
 from policy.objects.group import Group
 from policy.objects.membership import Namespace
 from policy.objects.pod import JobMember, Pod
 from policy.objects.queue import Queue
 from policy.objects.queued_job import PodSet, QueuedJob, stand_in
+from policy.quota.admission import Rules
 from policy.quota.elastic_quota import elastic_quota
 
 MEMBER = JobMember("uid", "train")
@@ -121,3 +124,57 @@ def test_the_stand_in_of_a_job_runs_as_long_as_its_longest_pods():
     pod = stand_in(queued, [1, 1], at_gate=True, begins=True)
     assert declared(pod) == (90, True)
     assert declared(pod, job=with_job(deadline=70)) == (70, True)
+
+
+EVICTING = Rules(run_time_grace=20.5)
+AFTER = 26
+"""Seconds of grace, and until a look finds it, in whole seconds."""
+
+
+def evicting(pod=POD, *, rules=EVICTING, budget=False, governed=True, **said):
+    """After how many seconds a pod that starts now has surely ended where pods are evicted."""
+    known = times(pod, **said)
+    cluster = known._cluster
+    cluster.rules = rules
+    if budget:
+        cluster.upsert_budget(Budget("a", "b", Selector(), 1))
+    if not governed:
+        cluster.delete_quota("a", "e")
+        cluster.upsert_namespace(Namespace("a"))
+    end = known.surely_ends_at(pod, NOW)
+    assert end is None or known.ends_at(pod, NOW, enforced=True) == end
+    return end and end - NOW
+
+
+@pytest.mark.parametrize(
+    ("pod", "more", "found"),
+    [
+        ({"run_time": 60}, {}, 60 + AFTER),
+        ({}, {"group": 60}, 60 + AFTER),
+        ({}, {"job": with_job(run_time=60)}, 60 + AFTER),
+        ({}, {"queue": 60}, 60 + AFTER),
+        ({}, {"quota": 60}, 60 + AFTER),
+        ({"run_time": 60, "deadline": 70}, {}, 70),
+        ({"run_time": 60, "deadline": 100}, {}, 60 + AFTER),
+        ({}, {}, None),
+        ({"run_time": -1}, {}, None),
+        ({"run_time": 60, "preemptible": False}, {}, None),
+        ({"run_time": 60, "owner": "DaemonSet"}, {}, None),
+        ({"run_time": 60, "priority": 2 * 10**9}, {}, None),
+        ({"run_time": 60}, {"budget": True}, None),
+        ({"run_time": 60}, {"governed": False}, None),
+        ({"run_time": 60}, {"rules": Rules()}, None),
+    ],
+    ids=str,
+)
+def test_what_is_said_is_enforced_where_pods_that_outlive_it_are_surely_evicted(pod, more, found):
+    assert evicting(replace(POD, **pod), **more) == found
+
+
+def test_a_limit_on_run_times_is_enforced_likewise():
+    known = times()
+    known._cluster.rules = EVICTING
+    known._cluster.upsert_quota(replace(elastic_quota("a", "e", 0.0, {}, {}), max_run_time=60))
+    assert known.surely_ends_at(POD, NOW) == NOW + 60 + AFTER
+    assert known.surely_ends_at(replace(POD, run_time=30), NOW) == NOW + 30 + AFTER
+    assert known.surely_ends_at(replace(POD, run_time=90), NOW) == NOW + 60 + AFTER

@@ -13,9 +13,11 @@ from policy.explain.room_remedies import for_room
 from policy.objects.batch_job import BatchJob
 from policy.objects.pod import JobMember
 from policy.objects.reservation import STARVING, PodName, Reservation
+from policy.quota.admission import Rules
 from policy.reserve import promises
 from policy.stepwise import at_once
 from tests.unit.app.lines import lines_of
+from tests.unit.given import quota
 from tests.unit.given_jobs import NOW, gang, reserve_all, seen, sized, sized_pod, waiting
 
 MINUTE = 60
@@ -201,6 +203,35 @@ def test_who_opts_out_of_evictions_once_let_in_has_to_go_all_the_same(started):
     assert promise(cluster, 3).late == ()
     of_job(cluster, pod, 500)
     decided = promise(cluster, 4)
+    assert ([each.name for each in decided.late], decided.moved, promised(cluster)) == (["s1"], "", 60)
+
+
+def evicting(r1):
+    """The example in a namespace with a quota, where pods are evicted that outlive what is said of them."""
+    cluster = seen(sized(size=SIZE), r1, R2, waiting(cpu=8))
+    cluster.upsert_quota(quota())
+    cluster.rules = Rules(run_time_grace=55)
+    cluster.protection.pass_time(NOW)
+    reserve_all(cluster)
+    promise(cluster)
+    return cluster
+
+
+def test_where_outlived_pods_are_evicted_a_run_time_that_is_said_counts_with_the_grace():
+    cluster = evicting(replace(R1, deadline=0, run_time=59 * MINUTE))
+    assert promised(cluster) == 60
+    assert refused(cluster, short("s1", 2, run_time=58 * MINUTE + 30)) is None
+    assert refused(cluster, short("s3", 2, run_time=58 * MINUTE + 31)) == "node-reserved"
+    assert refused(cluster, short("s4", 2)) == "node-reserved"
+
+
+def test_it_helps_nobody_to_say_more_once_it_was_let_in():
+    cluster = evicting(R1)
+    pod = short("s1", 2, run_time=50 * MINUTE)
+    starts(cluster, pod, 1)
+    assert promise(cluster, 2).late == ()
+    starts(cluster, replace(pod, run_time=500 * MINUTE), 1)
+    decided = promise(cluster, 3)
     assert ([each.name for each in decided.late], decided.moved, promised(cluster)) == (["s1"], "", 60)
 
 
