@@ -19,7 +19,7 @@ from app.store.metadata import version_of
 from app.store.pod_object import PodObject
 from app.store.resource_claims import RESOURCE_CLAIMS
 from app.store.store import Store
-from policy.cluster.cluster import Filtered, Unsettled
+from policy.cluster.pod_admission import Filtered, Unsettled
 from policy.objects.pod import Pod
 from policy.preemption import out_of_turn, victims
 from policy.preemption.native_groups import NativeGroups

@@ -17,7 +17,7 @@ from app.store.metadata import Metadata
 from app.store.pod_object import PodObject
 from app.store.pods import pod_of
 from app.store.quantities import InvalidObject
-from policy.cluster.cluster import FEW
+from policy.cluster.pod_admission import FEW
 from policy.objects.pod import Pod
 from policy.preemption.plans import Plan
 

@@ -4,9 +4,8 @@ Every method is synchronous and leaves everything consistent, so the owner of th
 seconds on the caller's clock, which never goes back.
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from policy.cluster import bounds, dividing, gates, in_vain
 from policy.cluster.attempts import Attempts
@@ -26,6 +25,7 @@ from policy.cluster.in_vain import InVain
 from policy.cluster.leaving import Leaving
 from policy.cluster.lowered import Lowered
 from policy.cluster.overdue import AFTER, STUCK_AFTER
+from policy.cluster.pod_admission import PodAdmission
 from policy.cluster.pod_defaults import PodDefaults
 from policy.cluster.pod_states import GRANT_LIFETIME, PodStates
 from policy.cluster.protection import Protection
@@ -46,49 +46,27 @@ from policy.objects.node import Node
 from policy.objects.pod import Pod
 from policy.objects.queue import Queue
 from policy.objects.reservation import Reservation
-from policy.objects.verdict import Refusal
-from policy.quota import admission, exempt
+from policy.quota import exempt
 from policy.quota.admission import Rules
 from policy.quota.changes import Changes
 from policy.quota.elastic_quota import ElasticQuota
-from policy.quota.kept_nodes import HELD, RESERVED, refusal_by
 from policy.quota.ledger import Ledger
 from policy.quota.queue_tree import MOST_LEVELS
-from policy.quota.rule import Rule
-from policy.quota.trial import Lifted
 from policy.stepwise import Steps
 
 TOGETHER = 50
 """Pods that are taken in between two pauses: about half a millisecond."""
 
 
-FEW = 5
-"""The most nodes that are looked for one by one among those that are offered: for more it takes longer."""
-
 _NO_PRIORITIES = (0,) * MOST_LEVELS
-
-
-class Unsettled(Exception):
-    """Says that the answer for a pod depends on pods that may have been admitted before this process started."""
-
-
-@dataclass(frozen=True, slots=True)
-class Filtered:
-    """The answer to ``filter``: what refuses a pod, or None; and nodes that do not pass, each with the rule.
-
-    If ``refused`` is set, no node passes. Then ``failed`` has every offered node, or is empty if the refusal is not
-    about nodes. Else it has the offered nodes that are kept from the pod.
-    """
-
-    refused: Refusal | None = None
-    failed: Mapping[str, Rule[None]] = field(default_factory=dict)
 
 
 class Cluster:
     """Pods, nodes, elastic quotas and queues, and who uses what.
 
-    It takes in what is seen of the world, and answers the scheduler's questions. Its parts do the rest. Each of them
-    owns one piece of the state; its module says which.
+    It takes in what is seen of the world. Its parts do the rest. Each of them owns one piece of the state; its module
+    says which. ``filter``, ``admit``, ``check``, ``refusal``, ``why_waits`` and ``grant`` decide about pods (see
+    policy.cluster.pod_admission).
 
     ``pending`` are the pods that wait for a node. ``queue_of`` says which queue's rules apply to a pod (see
     policy.cluster.queue_changes). ``generations`` count what has changed. ``epoch`` is the difference from the caller's
@@ -142,6 +120,10 @@ class Cluster:
         self.table.overdue = self.leaving.overdue
         self.lowered = Lowered(self)
         self.protection = Protection(self)
+        # What is decided
+        admission = PodAdmission(self)
+        self.filter, self.admit, self.check = admission.filter, admission.admit, admission.check
+        self.refusal, self.why_waits, self.grant = admission.refusal, admission.why_waits, admission.grant
         # Who waits
         self.gangs = Gangs(self, hold_time)
         self.gates = Gates(self.generations)
@@ -504,110 +486,13 @@ class Cluster:
         """Whether pods that an earlier process admitted may still arrive on nodes."""
         return bool(self.in_flight.uids)
 
-    # What is decided
-
-    def filter(self, pod: Pod, now: float, names: Callable[[], Collection[str]]) -> Filtered:
-        """Decides about a pod that the scheduler wants to place: which of the nodes with these names it may go to.
-
-        Grants the pod unless it is refused, or kept from all of them. ``names`` is called only where they matter. If
-        few nodes are kept from the pod, the names are only asked for these. Raises Unsettled.
-        """
-        gang = self.gangs.gated(pod) if pod.group else None
-        refused = self.admit(pod, now, names() if gang is not None else None)
-        if refused is not None:
-            return Filtered(refused)
-        if pod.group and (node := self.gangs.node_for(pod.uid)) and not self.is_exempt(pod):
-            return Filtered(None, dict.fromkeys((name for name in names() if name != node), HELD))
-        held, reserved = self.reservations.held_and_reserved_from(pod)
-        failed: dict[str, Rule[None]] = {}
-        if held or reserved:
-            offered = names()
-            failed = dict.fromkeys(_among(offered, held), HELD) | dict.fromkeys(_among(offered, reserved), RESERVED)
-            if failed and len(failed) == len(offered) and not self.is_placed(pod.uid):
-                self.withdraw(pod.uid)  # the pod cannot be placed now, so it must not count
-                return Filtered(refusal_by({*failed.values()}), failed)
-        if self.reservations.reserved.by_name:
-            self.reservations.nodes.note_answer(pod, held | reserved if held else reserved)
-        return Filtered(None, failed)
-
     def is_placed(self, uid: str) -> bool:
         """Whether a pod is on a node or has ended: then the scheduler's cache is older than the store."""
         return uid not in self.pending and uid in self.pods
 
-    def admit(self, pod: Pod, now: float, offered: Collection[str] | None = None) -> Refusal | None:
-        """Admits a pod that the scheduler wants to place: grants it and returns None, or returns what refuses it.
-
-        Asked again, it gives the same answer, as a pod's own grant does not count against it. ``offered``: the nodes
-        that the scheduler lets a member of a gang choose from; None: any. Raises Unsettled.
-        """
-        known = self.pending.get(pod.uid)
-        if known is None and pod.uid in self.pods:
-            return None  # it is on a node, or has ended: the scheduler's cache is older than ours
-        pod = known if known is not None and known.version > pod.version else pod
-        if pod.needs is not None:
-            pod = self.devices.charged(pod, asking=True)
-        if pod.uid in self.queue_changes.moving.counted:
-            self.queue_changes.moving.discard(pod.uid)  # the queue that it names now is asked anew
-        self._heed_others(pod, now)
-        gang = self.gangs.gated(pod) if pod.group else None
-        granted, queues = self.ledger.entry("granted", pod), self.ledger.queues
-        divided = queues.as_of == self.generations.shares and not queues.unfinished  # nearly always: saves the calls
-        sure = divided or dividing.make_sure(self, pod, granted.queue)
-        with Lifted(self.ledger, pod.uid, granted) as lifted:
-            in_worst_case = refused = admission.refusal(self.ledger, pod, granted.queue, self.rules)
-            if refused is None and not sure:
-                in_worst_case = refused = self._refusal_until_known(pod, granted.queue)
-            if refused is None and self.in_flight.uids:
-                in_worst_case = self.refusal(pod)
-            lifted.admitted = in_worst_case is None and gang is None
-        if in_worst_case is None and gang is not None:
-            return self._admit_member(pod, now, offered)
-        if in_worst_case is None:
-            if pod.group:
-                self.gangs.let_through(pod.uid)
-            self.states.give_grant(pod, now)
-            return None
-        self.states.withdraw(pod.uid)
-        if refused is None:
-            raise Unsettled(in_worst_case.message)
-        return refused
-
-    def refusal(self, pod: Pod) -> Refusal | None:
-        """Returns what the rules say against a pod that is not in the ledger (see Ledger.trial), or None.
-
-        Counts all pods that may be in flight.
-        """
-        queue = self.queue_of(pod)
-        return admission.refusal(self.ledger, pod, queue, self.rules, with_in_flight=self.unsettled)
-
-    def grant(self, pod: Pod, now: float) -> None:
-        """Counts a pod as admitted without asking the rules."""
-        pod = self.devices.charged(pod, asking=True)
-        self.ledger.enter("granted", pod)
-        self.states.give_grant(pod, now)
-
     def withdraw(self, uid: str) -> None:
         """Takes back the grant of a pod."""
         self.states.withdraw(uid)
-
-    def check(self, pod: Pod) -> Refusal | None:
-        """Returns what refuses a pod now, or None; grants nothing.
-
-        Counts all pods that may be in flight, as evictions must not rely on less.
-        """
-        known = self.pods.get(pod.uid)
-        if known is not None and known.assigned:
-            return None
-        pod = self.devices.charged(pod, asking=True)
-        entry = self.ledger.entry("granted", pod)
-        sure = dividing.is_sure(self, pod, entry.queue)
-        with Lifted(self.ledger, pod.uid, entry):
-            refused = self.refusal(pod)
-            return refused if refused is not None or sure else self._refusal_until_known(pod, entry.queue)
-
-    def why_waits(self, pod: Pod) -> Refusal | None:
-        """Returns what refuses a waiting pod now, or None. An elastic Job waits for as few pods as are enough."""
-        return self.check(self.queued_jobs.at_least(pod))
 
     def pod(self, namespace: str, name: str) -> Pod | None:
         """Returns the pod of that name, if there is one."""
@@ -632,36 +517,6 @@ class Cluster:
         if renamed is not None and (renamed.namespace, renamed.name) != (pod.namespace, pod.name):
             self.delete_pod(pod.uid)
 
-    def _heed_others(self, pod: Pod, now: float) -> None:
-        """Counts what another process may have admitted since a pod last asked here. This one is not being bound."""
-        in_flight = self.in_flight
-        if in_flight.somebody_else_admits and now - in_flight.asked_at > in_flight.settle_time > 0:
-            in_flight.suspect(now)
-        in_flight.somebody_else_admits, in_flight.asked_at = False, now
-        if pod.uid in in_flight.uids:
-            self.states.restore_pending(pod.uid)
-
-    def _admit_member(self, pod: Pod, now: float, offered: Collection[str] | None) -> Refusal | None:
-        """Admits a member of a gang that its own quota and queue admit. Raises Unsettled."""
-        refused = self.gangs.refusal(pod, offered, now)
-        if refused is None:
-            self.ledger.enter("granted", pod)
-            self.gangs.let_through(pod.uid)
-            self.states.give_grant(pod, now)
-            return None
-        if pod.uid in self.gangs.holds:
-            return refused  # no offered node fits now; its hold lasts until it times out
-        self.states.withdraw(pod.uid)
-        if self.in_flight.uids:
-            raise Unsettled(refused.message)
-        return refused
-
-    def _refusal_until_known(self, pod: Pod, queue: str) -> Refusal | None:
-        """Returns what refuses a pod while it is not known what its queue deserves."""
-        if self.is_exempt(pod):
-            return None
-        return dividing.refusal_until_known(self.ledger.queues, queue, pod.namespace, pod.request)
-
     def _forget_name(self, pod: Pod) -> None:
         names = self._uids.get(pod.namespace, {})
         names.pop(pod.name, None)
@@ -673,10 +528,3 @@ def _differs(pod: Pod, before: Pod) -> bool:
     """Whether a pod differs from before in more than what the scheduler says of it, or when it has saved its work."""
     told, at = pod.unschedulable, pod.checkpointed
     return replace(before, unschedulable=told, version=pod.version, checkpointed=at) != pod
-
-
-def _among(names: Collection[str], nodes: AbstractSet[str]) -> Collection[str]:
-    """Returns those of the nodes that are among the names."""
-    if len(nodes) <= FEW:
-        return [name for name in nodes if name in names]
-    return list(filter(nodes.__contains__, names))

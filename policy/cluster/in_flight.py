@@ -1,6 +1,6 @@
 """Pods in flight: an earlier process or another replica may have admitted them, and they may be on their way to nodes.
 
-They count in the worst case only (see Cluster.admit), until none of them has arrived for some time.
+They count in the worst case only (see PodAdmission.admit), until none of them has arrived for some time.
 """
 
 from __future__ import annotations

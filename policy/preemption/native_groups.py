@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from policy.cluster.cluster import Cluster, Filtered
+from policy.cluster.cluster import Cluster
 from policy.cluster.grants import Grants
+from policy.cluster.pod_admission import Filtered
 from policy.nodes import fit
 from policy.objects.group import Key
 from policy.objects.pod import Pod
@@ -111,7 +112,7 @@ class LetThrough:
 
 @dataclass(slots=True)
 class NativeGroups:
-    """Decides which nodes members of native groups may go to, beyond what the rules of ``Cluster.filter`` say.
+    """Decides which nodes members of native groups may go to, beyond what the rules of ``PodAdmission.filter`` say.
 
     ``_let_through`` has, by group, where members were let through.
     """

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 
-from policy.cluster.cluster import Cluster, Unsettled
+from policy.cluster.cluster import Cluster
+from policy.cluster.pod_admission import Unsettled
 from policy.explain.verdicts import verdict_on
 from policy.objects.pod import Pod
 from policy.objects.quantity import amount_of_milli, to_milli

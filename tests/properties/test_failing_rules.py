@@ -12,7 +12,8 @@ from hypothesis import assume, given, settings
 
 from app.whatif.trial import Scene, run_steps
 from policy.cluster.budgets import Budget
-from policy.cluster.cluster import Cluster, Unsettled
+from policy.cluster.cluster import Cluster
+from policy.cluster.pod_admission import Unsettled
 from policy.explain.next_steps import Times, next_steps
 from policy.explain.verdicts import verdict_on
 from policy.nodes.table import NodeTable

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy.cluster.cluster import Cluster, Unsettled
+from policy.cluster.cluster import Cluster
+from policy.cluster.pod_admission import Unsettled
 from policy.explain.verdicts import verdict_on
 from policy.objects.pod import Pod
 from policy.objects.reservation import PodName, Reservation

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy.cluster.cluster import Cluster, Unsettled
+from policy.cluster.cluster import Cluster
 from policy.cluster.grants import SHORTEST
+from policy.cluster.pod_admission import Unsettled
 from policy.objects.pod import Unschedulable
 from policy.queueing.waking import to_wake
 from policy.quota.admission import Rules

@@ -14,8 +14,10 @@ from policy.quota.changes import Changes
 from policy.quota.proportion import Division
 from policy.quota.queue_ledger import Tenant
 
+DECIDES = ("filter", "admit", "check", "refusal", "why_waits", "grant")
+"""What decides in a cluster: methods of a part of it."""
 HISTORY = {
-    "Cluster": ("generations", "epoch", "queue_of", "ended"),
+    "Cluster": ("generations", "epoch", "queue_of", "ended", *DECIDES),
     "Ledger": ("changes", "generations", "queue_of", "own_queue_of", "_has_claim"),
     "RunTimeLimits": ("declared",),
     "QueueLedger": ("columns", "_changes", "_generations", "as_of"),

@@ -8,7 +8,6 @@ from policy.cluster.cluster import Cluster
 from policy.objects.constraints import Constraints, Taint
 from policy.objects.pod import Pod, Unschedulable
 from policy.objects.reservation import PodName, Reservation
-from policy.quota.admission import Rules
 from policy.quota.elastic_quota import BORROWING, MAX
 from tests.unit.given import LARGE, amounts, cluster_of, pod, quota, refused_for, unreadable
 
@@ -72,21 +71,6 @@ def test_an_admitted_pod_is_used_at_once_and_moves_over_when_it_is_on_a_node():
     assert (kinds(cluster), used(cluster), len(cluster.grants)) == ({"p": "assigned"}, ONE_CORE, 0)
 
 
-def test_a_pod_may_be_admitted_before_it_is_seen():
-    cluster = cluster_of(quota(most={"cpu": 1}))
-    assert text(cluster, pod("p")) is None
-    cluster.upsert_pod(pod("p"), now=0)
-    assert kinds(cluster) == {"p": "granted"}
-    assert text(cluster, pod("q")) == "ElasticQuota max exceeded: cpu"
-
-
-def test_a_pod_that_is_already_on_a_node_is_not_refused():
-    cluster = cluster_of(quota(most={"cpu": 1}), pod("p", node="n", request={"cpu": 5}))
-    assert text(cluster, pod("p", request={"cpu": 5})) is None
-    assert cluster.check(pod("p", request={"cpu": 5})) is None
-    assert kinds(cluster) == {"p": "assigned"}
-
-
 def test_a_new_pod_of_the_same_name_takes_the_place_of_the_old():
     cluster = cluster_of(pod("p", name="job-0", node="n"), pod("q", name="job-0"))
     assert (used(cluster), list(cluster.pods)) == ({}, ["q"])
@@ -108,12 +92,6 @@ def test_a_pod_that_has_another_name_now_is_another_one():
     assert cluster.pod("b", "p") is None
     cluster.delete_pod("p")
     assert not list(cluster.table.pods_on("n"))
-
-
-def test_its_own_grant_does_not_count_against_a_pod():
-    cluster = cluster_of(quota(most={"cpu": 1}), pod("p"))
-    assert [text(cluster, pod("p"), now) for now in (0, 0, 0.5, 20)] == [None] * 4
-    assert used(cluster) == ONE_CORE
 
 
 @pytest.mark.parametrize(
@@ -258,13 +236,6 @@ def test_an_erased_nomination_frees_what_was_kept():
     assert text(cluster, pod("q")) is None
 
 
-def test_checking_grants_nothing_and_changes_nothing():
-    cluster = cluster_of(LARGE, quota(most={"cpu": 1}), pod("p", nominated_node="n"))
-    assert cluster.check(pod("p", nominated_node="n")) is None
-    assert cluster.check(pod("q")).message == "ElasticQuota max exceeded: cpu"
-    assert (kinds(cluster), len(cluster.grants)) == ({"p": "nominated"}, 0)
-
-
 # Quotas
 
 
@@ -312,13 +283,6 @@ def test_a_quota_that_never_was_good_refuses_until_it_is():
     cluster.delete_quota("a", "quota")
     cluster.upsert_quota(unreadable())
     assert text(cluster, pod("q")) == "ElasticQuota is invalid"
-
-
-def test_strict_borrowing_makes_an_owner_wait():
-    objects = (quota("a", least={"cpu": 1}), quota("b", least={"cpu": 1}), pod("p", "b", node="n", request={"cpu": 2}))
-    assert text(cluster_of(*objects), pod("q")) is None
-    strict = cluster_of(*objects, rules=Rules(strict_borrowing=True))
-    assert text(strict, pod("q")) == "ElasticQuota borrowing exhausted: cpu"
 
 
 # Who may be worth waking

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from policy.cluster.cluster import Unsettled
 from policy.cluster.gang_admission import BACKOFF
+from policy.cluster.pod_admission import Unsettled
 from policy.explain.verdicts import verdict_on
 from policy.objects.constraints import Constraints
 from policy.objects.membership import Namespace

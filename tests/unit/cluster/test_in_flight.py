@@ -2,7 +2,8 @@
 
 import pytest
 
-from policy.cluster.cluster import Cluster, Unsettled
+from policy.cluster.cluster import Cluster
+from policy.cluster.pod_admission import Unsettled
 from tests.unit.cluster.test_cluster import OTHER_REASON, kinds, text
 from tests.unit.given import LARGE, cluster_of, pod, quota
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from policy.cluster.cluster import Cluster
 from policy.cluster.queued_jobs import MOST_LATE
 from policy.objects.constraints import Constraints, Taint, Toleration
 from policy.objects.job_kind import JobKind
@@ -102,8 +101,8 @@ def test_where_many_are_refused_they_are_looked_at_again_in_the_next_round():
 
 def test_jobs_that_are_refused_are_looked_at_again_a_few_times_at_most(monkeypatch):
     cluster = in_two_lines()
-    asked, check = [], Cluster.check
-    monkeypatch.setattr(Cluster, "check", lambda *args: asked.append(args) or check(*args))
+    asked, check = [], cluster.check
+    monkeypatch.setattr(cluster, "check", lambda pod: asked.append(pod) or check(pod))
     for _ in UngatingRound(cluster, lookahead=1).run(0):
         cluster.gates.look_again()  # as if something went on and on
     assert len(asked) <= 2 * (AGAIN + 1)

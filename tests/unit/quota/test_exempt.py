@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from policy.cluster.assumed import alike
-from policy.cluster.cluster import Unsettled
+from policy.cluster.pod_admission import Unsettled
 from policy.cluster.quota_manager import decide
 from policy.explain.remedy import pods_to_end
 from policy.explain.verdicts import verdict_on
