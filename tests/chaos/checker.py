@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import inf
 
 from tests.chaos.history import (
+    CRITICAL,
     Amounts,
     Bounds,
     History,
@@ -19,15 +20,14 @@ from tests.chaos.history import (
     eviction_of,
     group_of,
     is_opted_out,
-    labels_of,
     owner_of,
     priority_of,
+    selects,
     total,
 )
 from tests.chaos.jobs import of_jobs
-from tests.controlplane.objects import Object, number
-
-CRITICAL = 2_000_000_000
+from tests.chaos.promises import is_late_for_a_promise, of_promises, on_a_reserved_node
+from tests.controlplane.objects import number
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,7 @@ def violations(history: History, leeway: Leeway) -> list[str]:
         if life.evicted < inf:
             found += [(life.evicted, text) for text in _of_eviction(history, life, leeway)]
     found += of_jobs(history, leeway.granted, leeway.seen)
+    found += of_promises(history, leeway.granted, leeway.seen)
     sentences = [f"{_seconds(history, position)}: {text}" for position, text in sorted(found)]
     return sentences + [f"at the end: {text}" for text in wrong_statuses(history)]
 
@@ -75,7 +76,7 @@ def wrong_statuses(history: History) -> Iterator[str]:
 def _of_binding(history: History, life: Life, leeway: Leeway) -> Iterator[str]:
     yield from _over_max(history, life, leeway)
     yield from _beyond_the_pool(history, life, leeway)
-    yield from _on_a_reserved_node(history, life, leeway)
+    yield from on_a_reserved_node(history, life, leeway.granted)
 
 
 def _over_max(history: History, life: Life, leeway: Leeway) -> Iterator[str]:
@@ -127,63 +128,14 @@ def _bounds_then(history: History, life: Life, leeway: Leeway) -> list[Bounds | 
     return list(history.bounds[life.namespace].during(history.window(life.bound, leeway.granted), life.bound))
 
 
-def _on_a_reserved_node(history: History, life: Life, leeway: Leeway) -> Iterator[str]:
-    """Who is not of the job, and requests something, must take nothing of what is reserved on a node."""
-    if "DaemonSet" in (owner_of(life.first), owner_of(life.pod)) or not life.least.keys() - {"pods"}:
-        return
-    if _may_be_exempt(history, life, history.window(life.bound, leeway.granted), life.bound):
-        return
-    for reservation, began, ended in history.reservations.values():
-        spec = reservation["spec"]
-        if spec["reason"] != "Starving" or spec["nodeName"] != life.node:
-            continue
-        known_for = history.times[life.bound] - history.times[began]
-        if not began < life.bound < ended or known_for <= leeway.granted or _is_of_job(life, spec):
-            continue
-        waiting = history.lives.get(spec["pod"]["uid"])
-        if waiting is not None and waiting.waits(life.bound) and _takes_of_it(history, life, waiting, leeway):
-            yield f"{life.name} was bound to {life.node}, reserved for {waiting.name} since {known_for:.1f} s"
-
-
-def _takes_of_it(history: History, life: Life, waiting: Life, leeway: Leeway) -> bool:
-    """Whether a node has less than a pod, what is reserved for another, and what others used there, all together.
-
-    Others may have come since the pod was let through, so what they used then counts, too.
-    """
-    size = history.sizes[life.node].at(life.bound) if life.node in history.sizes else {}
-    moments = (history.window(life.bound, leeway.granted), life.bound - 1)
-    for resource, asked in life.least.items():
-        used = (
-            sum(
-                (each.least.get(resource, 0) for each in history.lives.values() if _is_beside(each, life, moment)),
-                start=asked + waiting.least.get(resource, 0),
-            )
-            for moment in moments
-        )
-        if min(used) > size.get(resource, 0):
-            return True
-    return False
-
-
-def _is_beside(other: Life, life: Life, moment: Position) -> bool:
-    return other is not life and other.node == life.node and other.is_on_node(moment)
-
-
-def _is_of_job(life: Life, spec: dict) -> bool:
-    of_group = spec.get("job", "").rpartition("/")[2] in life.groups
-    return spec["pod"]["namespace"] == life.namespace and (
-        of_group or spec["pod"]["uid"] == life.pod["metadata"]["uid"]
-    )
-
-
 def _of_eviction(history: History, life: Life, leeway: Leeway) -> Iterator[str]:
     start = history.window(life.evicted, leeway.seen)
     for_whom = _preemptors(history, life, start)
     of_scheduler = eviction_of(life.pod) != "EvictionByEvictionAPI"
-    if of_scheduler and any(_may_be_exempt(history, other, start, life.evicted) for other in for_whom):
+    if of_scheduler and any(history.may_be_exempt(other, start, life.evicted) for other in for_whom):
         return  # for such it decides alone
     cleaned_up = eviction_of(life.pod) == "EvictionByEvictionAPI" and not for_whom
-    if cleaned_up and not _is_of_broken_gang(history, life):
+    if cleaned_up and not _is_of_broken_gang(history, life) and not is_late_for_a_promise(history, life, leeway.seen):
         yield f"{life.name} was evicted, and no reservation says for whom"
     if (owner := owner_of(life.first)) in ("DaemonSet", "Node") and owner_of(life.pod) == owner:
         yield f"{life.name} was evicted, which is a pod of a {owner}"
@@ -195,16 +147,10 @@ def _of_eviction(history: History, life: Life, leeway: Leeway) -> Iterator[str]:
     of_peer = any(
         other.namespace == life.namespace and priority_of(other.pod) > priority_of(life.pod) for other in for_whom
     )
-    if not of_peer and not cleaned_up and _is_protected(history, life, start, leeway):
+    outranked = any(_is_guaranteed_more(history, other, life, start) for other in for_whom)
+    if not (of_peer or cleaned_up or outranked) and _is_protected(history, life, start, leeway):
         yield f"{life.name} was evicted, and its ElasticQuota was within its min"
     yield from _beyond_a_budget(history, life, start)
-
-
-def _may_be_exempt(history: History, life: Life, start: Position, end: Position) -> bool:
-    """Whether no rule may have applied to a pod at some moment, as it is critical and its namespace had no quota."""
-    if priority_of(life.pod) < CRITICAL:
-        return False
-    return life.namespace not in history.bounds or None in history.bounds[life.namespace].during(start, end)
 
 
 def _preemptors(history: History, life: Life, start: Position) -> list[Life]:
@@ -276,6 +222,28 @@ def _is_protected(history: History, life: Life, start: Position, leeway: Leeway)
     return True
 
 
+def _is_guaranteed_more(history: History, other: Life, life: Life, start: Position) -> bool:
+    """Whether a pod's min does not protect what it has borrowed and is guaranteed to another pod.
+
+    That is so if all that the min names is guaranteed to the other as well; and of devices, if the min names none.
+    """
+    line = history.used.get(other.namespace)
+    used = list(line.during(start, life.evicted)) if line is not None else [{}]
+    for bounds in filter(None, _bounds_during(history, other.namespace, start, life.evicted)):
+        asked = {resource: amount for resource, amount in other.most.items() if resource in bounds.min}
+        guaranteed = {
+            resource
+            for resource, amount in asked.items()
+            if any(each.get(resource, 0) + amount <= bounds.min[resource] for each in used)
+        }
+        for own in _bounds_during(history, life.namespace, start, life.evicted):
+            named = {resource for resource in life.held if own and resource in own.min}
+            for resource in guaranteed & life.held.keys() - named:
+                if named <= guaranteed or ("/" in resource and not any("/" in each for each in named)):
+                    return True
+    return False
+
+
 def _went_before(life: Life, other: Life, mates: set[str], resource: str) -> bool:
     if other.pod["metadata"]["uid"] not in mates:
         return other.evicted < life.evicted
@@ -314,38 +282,18 @@ def _beyond_a_budget(history: History, life: Life, start: Position) -> Iterator[
         if None in budgets or not all(isinstance(each["spec"].get("minAvailable"), int) for each in budgets):
             continue
         selector = budgets[-1]["spec"].get("selector")
-        if not _selects(selector, life.pod):
+        if not selects(selector, life.pod):
             continue
         selected = [
             other
             for other in history.pods_of(namespace)
-            if _selects(selector, other.pod) and other.evicted >= life.evicted
+            if selects(selector, other.pod) and other.evicted >= life.evicted
         ]
         least = min(budget["spec"]["minAvailable"] for budget in budgets)
         moments = _moments(selected, start, life.evicted)
         most = max(sum(other.is_on_node(moment) for other in selected) for moment in moments)
         if most - 1 < least:
             yield f"{life.name} was evicted, and PodDisruptionBudget {name} wants {least} of {most} to stay"
-
-
-def _selects(selector: Object | None, pod: Object) -> bool:
-    if selector is None:
-        return False
-    labels = labels_of(pod)
-    wanted = (selector.get("matchLabels") or {}).items()
-    return wanted <= labels.items() and all(_holds(each, labels) for each in selector.get("matchExpressions") or ())
-
-
-def _holds(expression: Object, labels: Mapping[str, str]) -> bool:
-    value = labels.get(expression["key"])
-    match expression["operator"]:
-        case "In":
-            return value in expression["values"]
-        case "NotIn":
-            return value not in expression["values"]
-        case "Exists":
-            return value is not None
-    return value is None
 
 
 def _bounds_during(history: History, namespace: str, start: Position, end: Position) -> list[Bounds | None]:

@@ -5,8 +5,9 @@ Nothing of Quotaward's is used here, as it is what gets checked.
 
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field
+from datetime import datetime
 from decimal import ROUND_CEILING, Decimal
 from itertools import accumulate
 from math import inf
@@ -32,12 +33,15 @@ KINDS = (
     "resourceclaims",
     "resourceslices",
 )
+CLOCKS = "clocks"
+"""The kind of record that says whether some clock of Quotaward's is wrong, which no watch shows."""
 _Value = TypeVar("_Value")
 _THOUSANDTH = Decimal("0.001")
 _GROUPS = (GROUP, "pod-group.scheduling.sigs.k8s.io")
 GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
 PREEMPTIBLE = "quotaward.dev/preemptible"
 MIRROR = "kubernetes.io/config.mirror"
+CRITICAL = 2_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,10 @@ class Timeline(Generic[_Value]):
         """All values that held at some moment from one position to another (both count)."""
         first, last = bisect_right(self._positions, start) - 1, bisect_right(self._positions, end)
         yield from self._values[first:last]
+
+    def spans(self) -> Iterator[tuple[Position, float, _Value]]:
+        """Each value, from which position on it held, and where the next one began (infinity: there is none)."""
+        yield from zip(self._positions, [*self._positions[1:], inf], self._values, strict=True)
 
 
 @dataclass(slots=True)
@@ -137,10 +145,18 @@ class History:
         self.records = sorted(records, key=lambda record: record.revision)
         # What was seen late, on the watch of its kind, happened before what is newer and was seen earlier.
         self.times = list(accumulate((record.at for record in reversed(self.records)), min))[::-1]
+        self._epoch = max((_created(record.object) - record.at for record in self.records), default=0.0)
+        """What makes a time of this history seconds since the epoch: objects are seen when they are made, or later."""
         self.lives: dict[str, Life] = {}
         self.now: dict[str, dict[str, Object]] = {}
         self.reservations: dict[str, tuple[Object, Position, float]] = {}
         """By UID (names are used again): the reservation, where it began and where it ended."""
+        self.promised: dict[str, Timeline[float]] = {}
+        """By UID of a reservation: the start that it promises, in seconds since the epoch; 0 if there is none."""
+        self.deadlines: dict[str, set[tuple[float, int]]] = {}
+        """By UID of a Job: each deadline that it has had, with when it was started (seconds since the epoch, or 0)."""
+        self.wrong_clocks = Timeline(first=False)
+        """Whether some clock of Quotaward's is wrong."""
         self.bounds: dict[str, Timeline[Bounds | None]] = {}
         """By namespace: the elastic quota in force."""
         self.used: dict[str, Timeline[Amounts]] = {}
@@ -176,6 +192,14 @@ class History:
         """Where the last ``seconds`` before a position begin."""
         return max(0, bisect_left(self.times, self.times[position] - seconds) - 1)
 
+    def moment(self, position: Position) -> float:
+        """When that was, in seconds since the epoch; it may have been a moment later."""
+        return self.times[position] + self._epoch
+
+    def since(self, moment: float) -> Position:
+        """Where a moment comes, in seconds since the epoch; after the last position, if that is later."""
+        return bisect_left(self.times, moment - self._epoch)
+
     def objects(self, kind: str) -> list[Object]:
         """The objects of a kind that there are at the end."""
         return list(self.now.get(kind, {}).values())
@@ -186,6 +210,12 @@ class History:
 
     def pods_of(self, namespace: str) -> list[Life]:
         return self._of_namespace.get(namespace, [])
+
+    def may_be_exempt(self, life: Life, start: Position, end: Position) -> bool:
+        """Whether no rule may have applied to a pod at some moment: it is critical, and its namespace had no quota."""
+        if priority_of(life.pod) < CRITICAL:
+            return False
+        return life.namespace not in self.bounds or None in self.bounds[life.namespace].during(start, end)
 
     def claims_of(self, life: Life) -> Iterable[str]:
         """UIDs of the claims whose devices a pod has had."""
@@ -219,8 +249,18 @@ class History:
             self._take_part(position, node, uid, {} if gone else size)
         elif record.kind == "resourceclaims":
             self._take_claim(position, record.object, gone=gone)
-        elif record.kind == "podgroups":
-            self.groups[namespace, record.object["metadata"]["name"]] = record.object["spec"].get("minMember") or 0
+        else:
+            self._take_what_counts_for_pods(position, record)
+
+    def _take_what_counts_for_pods(self, position: Position, record: Record) -> None:
+        meta, spec = record.object["metadata"], record.object.get("spec", {})
+        if record.kind == "podgroups":
+            self.groups[meta["namespace"], meta["name"]] = spec.get("minMember") or 0
+        elif record.kind == "jobs" and (deadline := spec.get("activeDeadlineSeconds")):
+            began = seconds(record.object.get("status", {}).get("startTime"))
+            self.deadlines.setdefault(meta["uid"], set()).add((began, deadline))
+        elif record.kind == CLOCKS:
+            self.wrong_clocks.set(position, record.object["wrong"])
 
     def _take_pod(self, position: Position, pod: Object, *, gone: bool) -> None:
         life = self.lives.get(pod["metadata"]["uid"])
@@ -319,6 +359,8 @@ class History:
         if (gone or reservation.get("status", {}).get("failedAt")) and ended == inf:
             ended = position
         self.reservations[uid] = reservation, began, ended
+        start = seconds(reservation.get("status", {}).get("promisedStart"))
+        self.promised.setdefault(uid, Timeline(0.0)).set(position, start)
 
 
 def write(records: Iterable[Record], file: Path) -> None:
@@ -359,6 +401,36 @@ def request_of(pod: Object) -> Amounts:
         name: value if name == "cpu" else value.to_integral_value(ROUND_CEILING) for name, value in request.items()
     }
     return {name: value for name, value in sorted(whole.items()) if value} | {"pods": Decimal(1)}
+
+
+def selects(selector: Object | None, pod: Object) -> bool:
+    """Whether the selector of a disruption budget selects a pod."""
+    if selector is None:
+        return False
+    labels = labels_of(pod)
+    wanted = (selector.get("matchLabels") or {}).items()
+    return wanted <= labels.items() and all(_holds(each, labels) for each in selector.get("matchExpressions") or ())
+
+
+def _holds(expression: Object, labels: Mapping[str, str]) -> bool:
+    value = labels.get(expression["key"])
+    match expression["operator"]:
+        case "In":
+            return value in expression["values"]
+        case "NotIn":
+            return value not in expression["values"]
+        case "Exists":
+            return value is not None
+    return value is None
+
+
+def seconds(time: str | None) -> float:
+    """A time in an object, in seconds since the epoch; 0 if there is none."""
+    return datetime.fromisoformat(time).timestamp() if time else 0.0
+
+
+def _created(item: Object) -> float:
+    return seconds(item["metadata"].get("creationTimestamp"))
 
 
 def _asked(container: Object) -> Amounts:
@@ -436,3 +508,7 @@ def owner_of(pod: Object) -> str:
     owners = (owner for owner in pod["metadata"].get("ownerReferences", ()) if owner.get("controller"))
     kind = next((owner["kind"] for owner in owners if "." not in owner.get("apiVersion", "")), "")
     return "" if kind == "Node" else kind
+
+
+def owners_of(item: Object) -> set[str]:
+    return {owner["uid"] for owner in item["metadata"].get("ownerReferences", ()) if "uid" in owner}

@@ -5,7 +5,17 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
 
-from tests.chaos.history import Amounts, History, Life, Position, Timeline, eviction_of, labels_of, request_of
+from tests.chaos.history import (
+    Amounts,
+    History,
+    Life,
+    Position,
+    Timeline,
+    eviction_of,
+    labels_of,
+    owners_of,
+    request_of,
+)
 from tests.controlplane.objects import Object, condition
 
 WAIT = "quotaward.dev/jobs"
@@ -126,14 +136,18 @@ def _evicted(jobs: Jobs, job: Object, seen: float) -> Iterator[tuple[float, str]
 
 
 def _failed(jobs: Jobs, job: Object) -> Iterator[tuple[float, str]]:
-    """A Job none of whose pods was evicted or on a node that was lost must not fail: its pods all end well."""
-    if condition(job, "Failed").get("status") != "True":
+    """A Job none of whose pods was evicted or on a node that was lost must not fail: its pods all end well.
+
+    Unless its own deadline ends it.
+    """
+    failed = condition(job, "Failed")
+    if failed.get("status") != "True" or failed.get("reason") == "DeadlineExceeded":
         return
     lives = jobs.pods_of(job)
     lost = any(life.bound <= at <= life.ended for life in lives for at in jobs.lost.get(life.node, ()))
     if not lost and all(life.evicted == inf for life in lives):
         meta, end = job["metadata"], len(jobs.history.records) - 1
-        yield end, f"Job {meta['namespace']}/{meta['name']} has failed: {condition(job, 'Failed').get('reason')}"
+        yield end, f"Job {meta['namespace']}/{meta['name']} has failed: {failed.get('reason')}"
 
 
 def demand(job: Object) -> Amounts:
@@ -151,7 +165,3 @@ def goes_on(job: Object) -> bool:
 
 def annotation_of(item: Object) -> str:
     return item["metadata"].get("annotations", {}).get(BY_USER, "")
-
-
-def owners_of(item: Object) -> set[str]:
-    return {owner["uid"] for owner in item["metadata"].get("ownerReferences", ()) if "uid" in owner}

@@ -6,6 +6,7 @@
 import asyncio
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -15,13 +16,19 @@ from app.controllers import status
 from app.controllers.wake import Wake
 from policy.cluster.devices import Devices
 from policy.cluster.reservations import Reservations
+from policy.cluster.reserved_nodes import ReservedNodes
+from policy.objects.pod import Pod
 from policy.objects.reservation import STARVING, Reservation
 from policy.preemption import entitlement
 from policy.quota import admission, elastic_quota, exempt, exempt_from_eviction
 from policy.quota.ledger import Ledger
 from policy.quota.rule import Rule
+from policy.reserve import promises
+from policy.reserve.promises import PromiseDecision
 
 _reserve = KubernetesActuator.reserve
+_gone_at = ReservedNodes.gone_at
+_noted = promises.noted
 
 
 async def _forever(*_: object) -> None:
@@ -31,6 +38,19 @@ async def _forever(*_: object) -> None:
 async def _record_only_starving(self: KubernetesActuator, reservation: Reservation) -> None:
     if reservation.reason == STARVING:
         await _reserve(self, reservation)
+
+
+def _gone_at_once(nodes: ReservedNodes, pod: Pod) -> float | None:
+    """When a pod of enforced run time would be gone if it ended as soon as it has started."""
+    return None if _gone_at(nodes, pod) is None else nodes._cluster.protection.now
+
+
+def _put_off(before: Reservation, decision: PromiseDecision, now: float) -> Reservation:
+    """Notes a promise, and once a later one."""
+    after = _noted(before, decision, now)
+    if before.moved or not before.promised_start:
+        return after
+    return replace(after, promised_start=after.promised_start + 60, moved="a mutant has moved it")
 
 
 def _without(rule: Rule[Any]) -> object:
@@ -60,6 +80,11 @@ MUTANTS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: patch.object(Reservations, "nodes_reserved_from", lambda *_: set()),
         "reserved for",
     ),
+    "backfill-does-not-fit-in-time": (
+        lambda: patch.object(ReservedNodes, "gone_at", _gone_at_once),
+        "is not gone by the promised start",
+    ),
+    "promises-are-moved": (lambda: patch.object(promises, "noted", _put_off), "and then 60 s later"),
     "nobody-is-woken": (lambda: patch.object(Wake, "run", _forever), "waits although it may run"),
     "status-is-wrong": (
         lambda: patch.object(

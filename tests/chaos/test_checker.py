@@ -322,6 +322,26 @@ def test_a_pod_that_requests_nothing_of_what_min_names_is_not_protected_by_it(st
     assert story.violations == []
 
 
+@pytest.mark.parametrize(
+    ("guaranteed", "lawful"),
+    [
+        ({"nvidia.com/gpu": 1}, True),
+        ({"nvidia.com/gpu": 0}, False),
+        ({"memory": "1Gi"}, False),
+        ({"cpu": 1, "memory": "1Gi"}, True),
+        ({"cpu": 0, "memory": "1Gi"}, False),
+    ],
+)
+def test_a_min_does_not_protect_what_it_does_not_name_from_who_is_guaranteed_more(story, guaranteed, lawful):
+    story.create(elastic_quota("lent", min={"cpu": 4}), elastic_quota("owner", min=guaranteed))
+    victim, wants = pod("victim", "lent", memory="1Gi", gpus=1), pod("wants", "owner", memory="1Gi", gpus=1)
+    story.bind(victim)
+    story.create(wants)
+    story.later(30).reserve("r", wants, victim)
+    story.evict(victim, API)
+    assert (story.violations == []) == lawful
+
+
 @pytest.mark.parametrize(("of", "lawful"), [(10, True), (0, False)])
 def test_within_min_one_goes_for_a_more_important_pod_of_its_own_namespace_alone(story, of, lawful):
     victim = pod("victim", "a")

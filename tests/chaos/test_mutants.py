@@ -66,6 +66,7 @@ class Play:
             "daemon": 1,
             "lent": 1,
             "reserved": 4,
+            "promised": 4,
             "raised": 2,
             "claims": 4,
             "shared": 2,
@@ -111,6 +112,7 @@ class Play:
             daemon,
             on("lent", "goes", lent),
             on("reserved", "stays", free),
+            on("promised", "ends", free, cpu=3, activeDeadlineSeconds=3600),
         ]
         self.api.create_all(stay)
         wait_until(lambda: sum(map(is_bound, self.recorder.objects()["pods"])) == len(stay), "all are on nodes")
@@ -121,7 +123,7 @@ class Play:
         """Owners come for what is theirs, many pods at once, and one that is too large for what is free."""
         wait_until(lambda: self.since("elasticquotas") > LEEWAY.granted, "the quotas bind whatever was let through")
         self.api.create_all(on(part, "owner", team) for part, team in self.owners.items())
-        self.api.create(on("reserved", "large", self.free, cpu=4))
+        self.api.create_all(on(part, "large-" + part, self.free, cpu=4) for part in ("reserved", "promised"))
         self.api.create_all(on("gpu", f"gpu-{number}", self.poor, cpu=None, gpus=1) for number in range(2))
         self.api.create_all(on("burst", f"burst-{number}", self.burst) for number in range(30))
         self.api.create_all(self.with_claim("claims", self.claiming, resourceClaimTemplateName="one") for _ in range(4))
@@ -135,11 +137,17 @@ class Play:
         return item
 
     def end(self):
-        """One comes to a reserved node, one to borrow what is all lent; at rest a quota is raised."""
-        wait_until(
-            lambda: self.since("reservations", "reserved") > LEEWAY.granted, "what was let through before has arrived"
-        )
+        """Some come to reserved nodes, one to borrow what is all lent; at rest a quota is raised."""
+        for part in ("reserved", "promised"):
+            wait_until(
+                lambda part=part: self.since("reservations", part) > LEEWAY.granted,
+                "what was let through before has arrived",
+            )
         self.api.create(on("reserved", "ordinary", self.free))
+        self.api.create_all(
+            on("promised", name, self.free, cpu="500m", activeDeadlineSeconds=seconds)
+            for name, seconds in (("in-time", 600), ("too-long", 7200))
+        )
         self.api.create(on("gpu", "gpu-too-many", self.poor, cpu=None, gpus=1))
         self.rest()
         self.cluster.change_quota(self.raised, min={"cpu": 2}, max={"cpu": 2})
@@ -188,6 +196,7 @@ def performed(play):
             play.prepare()
             play.act()
             play.end()
+            assert play.on_nodes("in-time"), "the reserved node is used until the promised start"
             return play.found()
 
     return perform

@@ -1,0 +1,217 @@
+"""Small histories of promised starts: one that we have moved is found, and what is like it and lawful is not."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.chaos.history import CLOCKS, History, Record
+from tests.chaos.promises import is_backfilled, moved
+from tests.chaos.test_checker import API, Story, bound, opted_out, owned, priority, sized
+from tests.controlplane.objects import disruption_budget, labelled, pod
+
+EPOCH = 1_800_000_000.0
+GRANTED = 10
+
+
+def time(seconds):
+    return datetime.fromtimestamp(EPOCH + seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class PromiseStory(Story):
+    """A node of 4 cores is reserved for ``large``, which wants them all and is promised them in 100 s."""
+
+    def __init__(self, *there):
+        super().__init__()
+        self.create(sized("n1", cpu=4, pods=9))
+        self.bind(*there)
+        self.at = 30.0
+        self.large = pod("large", "a", cpu=4)
+        self.create(self.large)
+        self.reservation = self.reserve("r", self.large, reason="Starving", job="pods/large")
+        self.promise(130)
+        self.later(20)
+
+    def see(self, item, event="MODIFIED"):
+        item["metadata"].setdefault("creationTimestamp", time(self.at))
+        super().see(item, event)
+
+    def promise(self, at):
+        status = {"promisedStart": time(at)} if at else {}
+        self.see(self.reservation | {"status": status})
+        return self
+
+    @property
+    def moved(self):
+        return list(moved(History(self.records), GRANTED))
+
+
+def short(name="short", deadline=60, cpu=1, **spec):
+    return pod(name, "b", cpu, activeDeadlineSeconds=deadline, **spec)
+
+
+@pytest.fixture
+def story():
+    return PromiseStory()
+
+
+# Who comes
+
+
+def test_a_pod_that_is_gone_before_may_come(story):
+    story.bind(short(deadline=80))
+    assert story.violations == []
+    history = History(story.records)
+    assert [is_backfilled(history, life, GRANTED) for life in history.lives.values()] == [False, True]
+
+
+@pytest.mark.parametrize("comes", [short(deadline=91), short(deadline=80, terminationGracePeriodSeconds=11)])
+def test_a_pod_that_is_not_gone_before_is_found(story, comes):
+    story.bind(comes)
+    text = "50.0 s: b/short was bound to n1, reserved for a/large since 20.0 s"
+    assert story.violations == [f"{text}, and is not gone by the promised start, but 1 s later"]
+
+
+def test_a_pod_without_a_deadline_is_found(story):
+    story.bind(pod("p", "b"))
+    assert ["but inf s later" in each for each in story.violations] == [True]
+
+
+def test_a_pod_may_have_been_let_in_while_the_promise_was_later(story):
+    story.promise(120).later(5).bind(short(deadline=80))
+    assert story.violations == []
+    story.later(10).bind(short("other", 80))
+    assert ["b/other was bound" in each for each in story.violations] == [True]
+
+
+# What moves a promise
+
+
+def test_a_promise_may_move_earlier(story):
+    story.promise(80).promise(70)
+    assert (story.violations, story.moved) == ([], [])
+
+
+@pytest.mark.parametrize(("at", "how"), [(137, "7 s later"), (0, "not any more")])
+def test_a_promise_that_moves_later_for_no_reason_is_found(story, at, how):
+    story.bind(short(deadline=70))
+    story.later(5).promise(at)
+    text = f"55.0 s: a/large was promised room on n1, and then {how}; "
+    assert story.violations == [f"{text}there are: b/short since 20 s, gone -10 s after the start"]
+    assert story.moved == [""]
+
+
+def test_a_promise_ends_with_its_reservation(story):
+    story.see(story.reservation, "DELETED")
+    assert (story.violations, story.moved) == ([], [])
+
+
+def loses_the_node(story):
+    story.see(sized("n1", cpu=4, pods=9), "DELETED")
+
+
+def loses_size(story):
+    story.see(sized("n1", cpu=3, pods=9))
+
+
+def gets_a_daemon(story):
+    story.bind(owned(pod("daemon", "b"), "DaemonSet"))
+
+
+def gets_a_critical_pod(story):
+    story.bind(priority(pod("critical", "b"), 2_000_000_000))
+
+
+def gets_a_pod_by_hand(story):
+    story.see(bound(pod("by-hand", "b")), "ADDED")
+
+
+def gets_one_late_that_stays(story):
+    story.bind(opted_out(short(deadline=85)))
+
+
+def has_a_wrong_clock(story):
+    item = {"metadata": {"uid": CLOCKS}, "wrong": True}
+    story.records.append(Record(story.at, len(story.records), "MODIFIED", CLOCKS, item))
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        loses_the_node,
+        loses_size,
+        gets_a_daemon,
+        gets_a_critical_pod,
+        gets_a_pod_by_hand,
+        gets_one_late_that_stays,
+        has_a_wrong_clock,
+    ],
+)
+def test_what_nobody_let_in_may_move_a_promise(story, happens):
+    happens(story)
+    story.promise(0)
+    assert (story.violations, bool(story.moved[0])) == ([], True)
+
+
+def test_what_happened_before_the_promise_moves_nothing():
+    story = PromiseStory(owned(pod("daemon", "b"), "DaemonSet"))
+    story.promise(0)
+    assert len(story.violations) == 1
+
+
+def test_a_pod_that_left_long_ago_moves_nothing(story):
+    daemon = owned(pod("daemon", "b"), "DaemonSet")
+    story.bind(daemon)
+    story.see(bound(daemon), "DELETED")
+    story.later(20).promise(0)
+    assert len(story.violations) == 1
+
+
+# Whether it is kept
+
+
+def test_a_job_that_has_no_room_long_after_its_promised_start_is_found(story):
+    story.bind(short())
+    story.later(111).create(pod("other", "c"))
+    assert story.violations == []
+    story.later(2).create(pod("another", "c"))
+    assert ["a/large was promised room on n1, and has none" in each for each in story.violations] == [True]
+
+
+def test_a_job_that_has_room_may_wait_for_other_reasons(story):
+    story.later(113).create(pod("other", "c"))
+    assert story.violations == []
+
+
+def test_pods_that_a_budget_protects_may_be_late(story):
+    protected = labelled(short(), app="web")
+    story.create(disruption_budget("budget", "b", 1, app="web"))
+    story.bind(protected)
+    story.later(111).promise(0)
+    assert (story.violations, bool(story.moved[0])) == ([], True)
+
+
+# Who is evicted for it
+
+
+def evicted(story, item, at, started=50):
+    item["status"] = {"startTime": time(started)}
+    story.bind(item)
+    story.later(at - story.at).evict(item, API)
+    return [each for each in story.violations if "no reservation says for whom" in each]
+
+
+@pytest.mark.parametrize(("at", "lawful"), [(90, False), (124, True)])
+def test_who_would_be_late_is_evicted_and_not_sooner_than_needed(story, at, lawful):
+    assert bool(evicted(story, short(deadline=85), at)) != lawful
+
+
+def test_who_is_gone_in_time_is_not_evicted_for_a_promise(story):
+    assert evicted(story, short(deadline=79, terminationGracePeriodSeconds=0), 124)
+
+
+def test_who_ignores_its_end_is_evicted_for_a_promise(story):
+    assert not evicted(story, short(deadline=60), 124)
+
+
+def test_who_has_no_deadline_is_not_evicted_for_a_promise(story):
+    assert evicted(story, pod("p", "b"), 124)
