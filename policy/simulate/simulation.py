@@ -341,7 +341,8 @@ class Simulation:
         cluster, self.again_at = self.cluster, inf
         waiting = preemptors.waiting(cluster, self.now, 0.0)
         waiting += sorted(self._free_of_rules(), key=turn)
-        without_victims: set[Shape] = set()
+        without_victims: set[tuple[int, tuple[Shape, ...]]] = set()
+        lowest = min((pod.priority for pod in cluster.pods.values() if pod.assigned), default=inf)
         seen: set[str] = set()
         too_few: set[Key] = set()
         for pod in waiting:
@@ -352,8 +353,8 @@ class Simulation:
             seen.update(member.uid for member in members)
             if not members:
                 too_few.add((pod.namespace, pod.group))
-            shape = preemptors.shape_of(pod, cluster)
-            if not members or (len(members) == 1 and shape in without_victims):
+            shapes = cluster.gangs.takes_to_start(pod), tuple(preemptors.shape_of(each, cluster) for each in members)
+            if not members or shapes in without_victims or not any(self._may_evict(each, lowest) for each in members):
                 continue
             result: list[Plan] | Plan | NoPlan
             if len(members) > 1:
@@ -366,8 +367,13 @@ class Simulation:
             if plans and self._budgets_allow(plans):
                 self._carry_out(plans)
             else:
-                without_victims.add(shape)
+                without_victims.add(shapes)
             yield
+
+    def _may_evict(self, pod: Pod, lowest: float) -> bool:
+        """Whether anybody may have to go for a pod: to one that no rule governs only priority, the lowest, matters."""
+        cluster = self.cluster
+        return pod.priority > lowest or cluster.is_governed(pod) or bool(cluster.reservations.node_to_empty_for(pod))
 
     def _budgets_allow(self, plans: list[Plan]) -> bool:
         """Whether all victims may go: none is evicted while another of the same plans may not."""
