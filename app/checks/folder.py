@@ -83,7 +83,7 @@ def resources_there(cluster: Cluster) -> set[str]:
     Returns nothing if no nodes are known.
     """
     there = {resource for node in cluster.table.nodes() for resource in node.allocatable}
-    classes = {cluster.devices.key_of(IMPLICIT + name) for name in cluster.devices.classes}
+    classes = {cluster.device_names.key_of(IMPLICIT + name) for name in cluster.device_names.classes}
     return there | classes if there else set()
 
 

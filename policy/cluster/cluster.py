@@ -12,6 +12,7 @@ from policy.cluster.attempts import Attempts
 from policy.cluster.budgets import Budget, Budgets
 from policy.cluster.capacity import Capacity
 from policy.cluster.destinations import Destinations
+from policy.cluster.device_names import DeviceNames
 from policy.cluster.devices import Devices
 from policy.cluster.ended import EndedPods
 from policy.cluster.gang_admission import Gangs
@@ -102,7 +103,8 @@ class Cluster:
         self.groups = Groups(self)
         self.pod_defaults = PodDefaults(self)
         self.reservations = Reservations(self)
-        self.devices = Devices(self)
+        self.device_names = DeviceNames()
+        self.devices = Devices(self, self.device_names)
         self.run_times = RunTimes(self)
         self.ended = EndedPods()
         # What is counted
@@ -297,7 +299,7 @@ class Cluster:
         """Adds or changes an elastic quota. If it cannot be read, the last good spec of the object stays in force."""
         self.protection.note((quota.namespace, quota.name), quota.min_run_time)
         self.ledger.run_time_limits.note((quota.namespace, quota.name), quota.max_run_time)
-        quota = self.devices.quota(quota)
+        quota = self.device_names.quota(quota)
         of_namespace = self.quotas.setdefault(quota.namespace, {})
         before = of_namespace.get(quota.name)
         if not quota.readable and before is not None and before.readable:
@@ -310,7 +312,7 @@ class Cluster:
 
     def delete_quota(self, namespace: str, name: str) -> None:
         """Removes an elastic quota. Does nothing for an unknown one."""
-        self.devices.forget_quota(namespace, name)
+        self.device_names.forget_quota(namespace, name)
         self.protection.forget((namespace, name))
         self.ledger.run_time_limits.forget((namespace, name))
         of_namespace = self.quotas.get(namespace, {})
@@ -323,7 +325,7 @@ class Cluster:
         """Adds or changes a queue. If it cannot be read, the last good spec of the object stays in force."""
         self.protection.note(("", queue.name), queue.min_run_time)
         self.ledger.run_time_limits.note(("", queue.name), queue.max_run_time)
-        queue = self.devices.queue(queue)
+        queue = self.device_names.queue(queue)
         before = self.queues.get(queue.name)
         if before == queue:
             return
@@ -335,7 +337,7 @@ class Cluster:
 
     def delete_queue(self, name: str) -> None:
         """Removes a queue. Its pods stay, and are in no queue from now on. Does nothing for an unknown one."""
-        self.devices.forget_queue(name)
+        self.device_names.forget_queue(name)
         self.protection.forget(("", name))
         self.ledger.run_time_limits.forget(("", name))
         if self.queues.pop(name, None) is not None:

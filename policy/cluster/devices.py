@@ -1,9 +1,7 @@
-"""The devices that pods take by DRA: what they are called in quotas, and which pod a claim counts for.
+"""The devices that pods take by DRA: what counts for a pod by its claims, and which pods to charge anew after a change.
 
-A claim counts for one pod, its payer: one of those that use it and hold room for it, because they are on a node or were
-admitted; while none does, one of those that wait with it. So devices that several pods share count once. It stays the
-payer for as long as it is one of these; then the one that has been for longest follows. A pod that is asked about is
-charged for every claim, but for those that count in its own queue already: it may have to pay for them one day.
+A pod that is asked about is charged for every claim, but for those that count in its own queue already: it may have to
+pay for them one day.
 """
 
 from __future__ import annotations
@@ -11,28 +9,26 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from policy.cluster.claim_payers import ClaimPayers, remove_user
 from policy.cluster.device_pools import DevicePools
 from policy.objects.constraints import CLAIM
-from policy.objects.device import IMPLICIT, MOST_HOLDERS, as_in_pods, class_of
+from policy.objects.device import MOST_HOLDERS
 from policy.objects.resources import NOTHING, add, subtract, total
-from policy.quota.elastic_quota import elastic_quota
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from policy.cluster.claim_payers import Key
     from policy.cluster.cluster import Cluster
+    from policy.cluster.device_names import DeviceNames
     from policy.nodes.table import Shared
     from policy.objects.constraints import Constraints
     from policy.objects.device import DeviceClaim, DeviceClass, DeviceNeeds, DeviceRequests, DeviceSlice, PodClaim
     from policy.objects.node import Node
     from policy.objects.pod import Pod
-    from policy.objects.queue import Queue
     from policy.objects.resources import Resources
-    from policy.quota.elastic_quota import ElasticQuota
     from policy.stepwise import Steps
 
-Key = tuple[str, str]
-"""Namespace and name."""
 NEVER_GONE = frozenset({""})
 """In place of the pods that share a claim, if they are more than kube-scheduler would let have it."""
 MOST_SHARED = 8192
@@ -40,24 +36,20 @@ MOST_SHARED = 8192
 
 
 class Devices:
-    """Device classes, claims and templates of claims, and the pods that need them.
+    """Claims and templates of claims, and the pods that need them.
 
     ``pools`` has the devices of nodes. ``changed`` are pods that ``settle`` has still to look at.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, names: DeviceNames) -> None:
         self.pools = DevicePools()
-        self.classes: dict[str, DeviceClass] = {}
+        self._names = names
         self.claims: dict[Key, DeviceClaim] = {}
         self.templates: dict[Key, DeviceRequests] = {}
         self._of_pods: dict[str, tuple[str, tuple[PodClaim, ...]]] = {}
-        self._users: dict[Key, dict[str, None]] = {}
-        self._holders: dict[Key, dict[str, None]] = {}
-        self._payers: dict[Key, str] = {}
+        self._payers = ClaimPayers()
         self._of_templates: dict[Key, dict[str, None]] = {}
         self._asking_for_all: set[str] = set()
-        self._quotas: dict[Key, ElasticQuota] = {}
-        self._queues: dict[str, Queue] = {}
         self.changed: dict[str, None] = {}
         self._outdated: dict[str, None] = {}
         self._outdated_nodes: dict[str, None] = {}
@@ -72,13 +64,12 @@ class Devices:
         """Adds or changes a device class. The operator says what it selects if its own selectors are not judged."""
         if of.selects is None:
             of = replace(of, selects=self._cluster.rules.device_classes.get(name))
-        if self.classes.get(name) != of:
-            self.classes[name] = of
+        if self._names.upsert_class(name, of):
             self._classes_changed()
 
     def delete_class(self, name: str) -> None:
         """Removes a device class. Does nothing for an unknown one."""
-        if self.classes.pop(name, None) is not None:
+        if self._names.delete_class(name):
             self._classes_changed()
 
     def upsert_claim(self, claim: DeviceClaim) -> None:
@@ -90,7 +81,7 @@ class Devices:
             if before is None:
                 self._claim_came_or_went(claim.key)
             else:
-                self._charge_again(self._payer(claim.key))
+                self._charge_again(self._payers.of(claim.key))
 
     def delete_claim(self, namespace: str, name: str) -> None:
         """Removes a claim. Does nothing for an unknown one."""
@@ -134,62 +125,6 @@ class Devices:
         while self.changed:
             self._see(self.changed.popitem()[0])
 
-    # What things are called
-
-    def key_of(self, resource: str) -> str:
-        """Returns the name by which a resource counts: the names of a device class are one."""
-        name = class_of(resource)
-        return self._key_of_class(name) if name else resource
-
-    def names_in(self, written: Resources) -> dict[str, list[str]]:
-        """Returns the names that the bounds of an object have for each resource, by the name by which it counts."""
-        names: dict[str, list[str]] = {}
-        for name in written:
-            names.setdefault(self.key_of(as_in_pods(name)), []).append(name)
-        return names
-
-    def quota(self, quota: ElasticQuota) -> ElasticQuota:
-        """Returns a quota with the names by which resources count. See ``forget_quota``."""
-        least, most = quota.written or (quota.min, quota.max)
-        named, key = {**least, **most}, (quota.namespace, quota.name)
-        if _names_class(named):
-            self._quotas[key] = quota
-        else:
-            self._quotas.pop(key, None)
-        keeps = self._keeps(named)
-        if keeps and quota.written is None:
-            return quota
-        renamed = elastic_quota(quota.namespace, quota.name, quota.created, self._bounds(least), self._bounds(most))
-        return replace(
-            quota,
-            min=renamed.min,
-            max=renamed.max,
-            min_over_max=renamed.min_over_max,
-            written=None if keeps else (least, most),
-        )
-
-    def forget_quota(self, namespace: str, name: str) -> None:
-        """Forgets a quota that is gone."""
-        self._quotas.pop((namespace, name), None)
-
-    def queue(self, queue: Queue) -> Queue:
-        """Returns a queue with the names by which resources count. See ``forget_queue``."""
-        most, kept = queue.written or (queue.capability, queue.guarantee)
-        named = {**most, **kept}
-        if _names_class(named):
-            self._queues[queue.name] = queue
-        else:
-            self._queues.pop(queue.name, None)
-        keeps = self._keeps(named)
-        if keeps and queue.written is None:
-            return queue
-        written = None if keeps else (most, kept)
-        return replace(queue, capability=self._bounds(most), guarantee=self._bounds(kept), written=written)
-
-    def forget_queue(self, name: str) -> None:
-        """Forgets a queue that is gone."""
-        self._queues.pop(name, None)
-
     # What is charged
 
     def charged(self, pod: Pod, *, asking: bool = False) -> Pod:
@@ -201,7 +136,7 @@ class Devices:
             return pod
         sums: dict[str, int] = {}
         for resource, amount in pod.needs.request.items():
-            add(sums, {self.key_of(resource): amount})
+            add(sums, {self._names.key_of(resource): amount})
         for claim in pod.needs.claims if not pod.finished else ():
             if self._pays((pod.namespace, claim.name), pod, asking=asking):
                 self._add(sums, pod.namespace, claim)
@@ -296,16 +231,14 @@ class Devices:
     def _leave(self, uid: str, namespace: str, claims: Iterable[PodClaim], again: dict[str, None]) -> None:
         """Notes that a pod uses claims no longer. Adds those to ``again`` that have to be charged anew."""
         for claim in claims:
-            _remove(self._of_templates, (namespace, claim.template), uid)
+            remove_user(self._of_templates, (namespace, claim.template), uid)
             key = namespace, claim.name
-            paid, held = self._payer(key) == uid, uid in self._holders.get(key, ())
-            _remove(self._users, key, uid)
-            _remove(self._holders, key, uid)
-            payer = self._choose_payer(key)
+            paid, held = self._payers.of(key) == uid, uid in self._payers.holders(key)
+            self._payers.leave(key, uid)
             if paid:
-                again[payer] = None
+                again[self._payers.of(key)] = None
             elif held:
-                self._note_sharing(payer)
+                self._note_sharing(self._payers.of(key))
 
     def _constraints(self, pod: Pod, needs: DeviceNeeds) -> Constraints:
         """Returns a pod's constraints: claims are none for which any free devices of their classes will do."""
@@ -329,39 +262,20 @@ class Devices:
 
     def _use(self, key: Key, uid: str, again: dict[str, None], *, holds: bool) -> None:
         """Notes that a pod uses a claim. Adds those to ``again`` that have to be charged anew."""
-        before, held = self._payer(key), uid in self._holders.get(key, ())
-        self._users.setdefault(key, {})[uid] = None
-        if holds:
-            self._holders.setdefault(key, {})[uid] = None
-        else:
-            _remove(self._holders, key, uid)
-        after = self._choose_payer(key)
+        payers = self._payers
+        before, held = payers.of(key), uid in payers.holders(key)
+        payers.use(key, uid, holds=holds)
+        after = payers.of(key)
         if before != after:
             again.update({before: None, after: None})
         elif held != holds:
             self._note_sharing(after)
 
-    def _payer(self, key: Key) -> str:
-        """Returns the UID of the pod that a claim counts for; empty if nobody uses it."""
-        return self._payers.get(key, "")
-
-    def _choose_payer(self, key: Key) -> str:
-        """Notes and returns the pod that a claim counts for now: the one so far, or else who has held it for longest.
-
-        It is not chosen anew as long as it holds the claim: another one may be in a queue that has no room for it.
-        """
-        found = self._holders.get(key) or self._users.get(key)
-        if not found:
-            self._payers.pop(key, None)
-        elif self._payer(key) not in found:
-            self._payers[key] = next(iter(found))
-        return self._payer(key)
-
     def _pays(self, key: Key, pod: Pod, *, asking: bool) -> bool:
         """Whether a claim counts for a pod that uses it. One that is not there yet is nobody else's."""
-        if key not in self.claims or (asking and key not in self._holders):
+        if key not in self.claims or (asking and not self._payers.holders(key)):
             return True
-        payer = self._payer(key)
+        payer = self._payers.of(key)
         return payer in ("", pod.uid) or (asking and not self._is_in_queue_of(pod, payer))
 
     def _is_in_queue_of(self, pod: Pod, payer: str) -> bool:
@@ -382,12 +296,12 @@ class Devices:
         elif (requests := known.requests if known is not None else template) is not None:
             self._add_counts(sums, requests.counts)
             for name in requests.whole:
-                key = self._key_of_class(name)
+                key = self._names.key_of_class(name)
                 add(sums, {key: self.pools.most_on_a_node(key)})
 
     def _add_counts(self, sums: dict[str, int], counts: Resources) -> None:
         for name, count in counts.items():
-            add(sums, {self._key_of_class(name): count})
+            add(sums, {self._names.key_of_class(name): count})
 
     def _charge_all_again(self, uids: dict[str, None]) -> None:
         """Charges each of these pods anew, once."""
@@ -418,37 +332,33 @@ class Devices:
 
     def _classes_changed(self) -> None:
         cluster = self._cluster
-        for quota in list(self._quotas.values()):
+        for quota in list(self._names.of_quotas.values()):
             cluster.upsert_quota(quota)
-        for queue in list(self._queues.values()):
+        for queue in list(self._names.of_queues.values()):
             cluster.upsert_queue(queue)
-        named = {name: (self._key_of_class(name), of) for name, of in self.classes.items()}
+        named = {name: (self._names.key_of_class(name), of) for name, of in self._names.classes.items()}
         self._outdated_nodes.update(dict.fromkeys(sorted(self.pools.see_classes(named))))
         self._note_undecidable()
         self._outdated.update(dict.fromkeys(self._of_pods))
         cluster.queued_jobs.defaults_changed()
 
     def _claim_came_or_went(self, key: Key) -> None:
-        users = self._users.get(key, {})
+        users = self._payers.users(key)
         if len(users) > 1:
             self._outdated.update(users)
-        self._charge_again(self._payer(key))
+        self._charge_again(self._payers.of(key))
 
     def _template_changed(self, namespace: str, name: str) -> None:
         self._outdated.update(self._of_templates.get((namespace, name), {}))
         self._cluster.queued_jobs.defaults_changed(namespace)
-
-    def _key_of_class(self, name: str) -> str:
-        of = self.classes.get(name)
-        return (of.extended if of is not None else "") or IMPLICIT + name
 
     def _shared_by(self, pod: Pod) -> tuple[Shared, ...]:
         """Returns the devices that count for a pod and that others hold, too."""
         found: list[Shared] = []
         for claim in pod.needs.claims if pod.needs is not None else ():
             key = pod.namespace, claim.name
-            holders = self._holders.get(key, {})
-            if len(holders) > 1 and self._payer(key) == pod.uid:
+            holders = self._payers.holders(key)
+            if len(holders) > 1 and self._payers.of(key) == pod.uid:
                 held: dict[str, int] = {}
                 self._add(held, pod.namespace, claim)
                 others = frozenset(holders) - {pod.uid} if len(holders) <= MOST_HOLDERS else NEVER_GONE
@@ -483,18 +393,6 @@ class Devices:
             self._cluster.generations.plans += 1
             self._cluster.generations.admission += 1
 
-    def _keeps(self, names: Iterable[str]) -> bool:
-        """Whether all these names of a quota or queue are those by which resources count."""
-        return all(self.key_of(as_in_pods(name)) == name for name in names)
-
-    def _bounds(self, given: Resources) -> Resources:
-        """Returns bounds by the names that count. Of several names of one resource the smallest amount counts."""
-        bounded: dict[str, int] = {}
-        for name, amount in given.items():
-            key = self.key_of(as_in_pods(name))
-            bounded[key] = min(amount, bounded.get(key, amount))
-        return bounded
-
     def _one(self, sums: dict[str, int]) -> Resources:
         """Returns one object for all pods that are charged the same (see policy.objects.signature)."""
         if len(self._same) >= MOST_SHARED:
@@ -502,19 +400,6 @@ class Devices:
         return self._same.setdefault(tuple(sums.items()), sums)
 
 
-def _names_class(names: Iterable[str]) -> bool:
-    return any(class_of(as_in_pods(name)) for name in names)
-
-
 def _put(names: set[str], name: str, *, there: bool) -> None:
     """Adds a name, or removes it."""
     (names.add if there else names.discard)(name)
-
-
-def _remove(uids: dict[Key, dict[str, None]], key: Key, uid: str) -> None:
-    """Removes a pod from those of a claim or a template, and the last one with them."""
-    found = uids.get(key)
-    if found is not None:
-        found.pop(uid, None)
-        if not found:
-            del uids[key]

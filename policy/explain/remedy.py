@@ -119,7 +119,7 @@ def removed(pod: Pod) -> ObjectChange:
 
 def raised(cluster: Cluster, path: Path, values: Mapping[str, int], written: Resources) -> tuple[tuple[Path, Any], ...]:
     """Returns the fields of a bound by resource, each under every name that the object has for it (``written``)."""
-    names = cluster.devices.names_in(written)
+    names = cluster.device_names.names_in(written)
     return tuple(
         ((*path, name), render(resource, amount))
         for resource, amount in values.items()

@@ -112,7 +112,7 @@ def snapshot(cluster: Cluster, now: float) -> Snapshot:
             for namespace, ranges in cluster.pod_defaults.limit_ranges.items()
             for name, requests in ranges.items()
         ),
-        device_classes=tuple(cluster.devices.classes.items()),
+        device_classes=tuple(cluster.device_names.classes.items()),
         device_slices=tuple(cluster.devices.pools.slices.values()),
         device_claims=tuple(cluster.devices.claims.values()),
         claim_templates=tuple(cluster.devices.templates.items()),

@@ -162,7 +162,7 @@ class DeviceWalker:
             self.cluster.withdraw(uid)
             self.cluster.delete_pod(uid)
         devices = self.cluster.devices
-        assert not any((devices._of_pods, devices._users, devices._holders, devices._payers, devices._of_templates))
+        assert not any((devices._of_pods, devices._of_templates, *vars(devices._payers).values()))
 
 
 def told(pod):

@@ -5,12 +5,14 @@ from dataclasses import replace
 from policy.cluster.cluster import Cluster
 from policy.objects.device import IMPLICIT, DeviceClaim, DeviceClass, DeviceNeeds, DeviceRequests, PodClaim
 from policy.objects.pod import Pod
+from policy.quota.elastic_quota import MAX
 from policy.stepwise import at_once
 from tests.unit.given import cluster_of
 from tests.unit.given import pod as plain_pod
 
 GPU = "nvidia.com/gpu"
 IMPLICIT_GPU, PLAIN = f"{IMPLICIT}gpu", f"{IMPLICIT}plain"
+FULL = f"{MAX.text}: {GPU}"
 
 
 def asking(**counts: int) -> DeviceRequests:
@@ -56,3 +58,9 @@ def see(cluster: Cluster, *objects) -> None:
 
 def used(cluster: Cluster, resource: str = GPU, namespace: str = "a") -> int:
     return cluster.ledger.account(namespace).used.get(resource, 0)
+
+
+def answer(cluster: Cluster, asked: Pod) -> str:
+    """What filter would tell the scheduler; empty: the pod is admitted."""
+    refused = cluster.admit(asked, now=0)
+    return refused.message if refused else ""

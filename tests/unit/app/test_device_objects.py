@@ -87,15 +87,18 @@ def test_templates_and_classes_are_taken_in_and_go():
     for item in (named, {"metadata": {"name": "plain"}}):
         DEVICE_CLASSES.upsert(cluster, decoded(DEVICE_CLASSES, item), 0)
     RESOURCE_CLAIMS.upsert(cluster, decoded(RESOURCE_CLAIMS, {"metadata": {"name": "c", "namespace": "a"}}), 0)
-    devices = cluster.devices
+    devices, classes = cluster.devices, cluster.device_names.classes
     assert devices.templates == {("a", "t"): DeviceRequests({"gpu": 2})}
-    assert {name: of.extended for name, of in devices.classes.items()} == {"gpu": "nvidia.com/gpu", "plain": ""}
+    assert {name: of.extended for name, of in classes.items()} == {
+        "gpu": "nvidia.com/gpu",
+        "plain": "",
+    }
     assert devices.claims.keys() == {("a", "c")}
     RESOURCE_CLAIM_TEMPLATES.delete(cluster, ("a", "t"))
     RESOURCE_CLAIMS.delete(cluster, ("a", "c"))
     for name in ("gpu", "plain"):
         DEVICE_CLASSES.delete(cluster, name)
-    assert (devices.templates, devices.classes, devices.claims) == ({}, {}, {})
+    assert (devices.templates, classes, devices.claims) == ({}, {}, {})
 
 
 def needs(claims, made=()):
@@ -231,7 +234,7 @@ def by_settings(settings, expression):
     selector = {"cel": {"expression": expression}}
     obj = decoded(DEVICE_CLASSES, {"metadata": {"name": "gpu"}, "spec": {"selectors": [selector]}})
     DEVICE_CLASSES.upsert(cluster, obj, 0)
-    return cluster.devices.classes["gpu"].selects
+    return cluster.device_names.classes["gpu"].selects
 
 
 OF_ROW = (Comparison("driver", '"x.com"'), Comparison("x.com/fast", "true"))
