@@ -217,7 +217,7 @@ def evicting(r1):
     return cluster
 
 
-def test_where_outlived_pods_are_evicted_a_run_time_that_is_said_counts_with_the_grace():
+def test_where_outlived_pods_are_evicted_a_said_run_time_counts_with_the_grace():
     cluster = evicting(replace(R1, deadline=0, run_time=59 * MINUTE))
     assert promised(cluster) == 60
     assert refused(cluster, short("s1", 2, run_time=58 * MINUTE + 30)) is None
