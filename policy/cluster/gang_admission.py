@@ -7,19 +7,15 @@ looked at again until something has changed that could help it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING
 
-from policy.cluster import assumed
 from policy.cluster.gang_holds import HOLD_TIME, Hold, Holds
+from policy.cluster.gang_search import GangSearch
 from policy.nodes import fit
-from policy.nodes.packing import AlikePods, Places, best_of, decidable, depends_on_others, full
-from policy.objects import signature
+from policy.nodes.packing import best_of, depends_on_others, full
 from policy.objects.group import Group, Key, counting
 from policy.objects.pod import Pod, turn
 from policy.objects.resources import total
-from policy.objects.verdict import Hint
-from policy.quota import admission
 from policy.quota.gang_minimum import REFUSAL
 
 if TYPE_CHECKING:
@@ -38,8 +34,6 @@ SMALL, PAUSE, LONGEST_PAUSE = 20, 0.01, 1.0
 
 Seconds for each further member, and at most. A pod that was woken need not wait.
 """
-ROUNDS = 4
-"""How many times one of a group's chosen members that found no place is replaced by another."""
 
 
 @dataclass(slots=True)
@@ -63,6 +57,7 @@ class Gangs:
 
     def __init__(self, cluster: Cluster, hold_time: float = HOLD_TIME) -> None:
         self.holds = Holds()
+        self.search = GangSearch(cluster, self.holds)
         self._cluster = cluster
         self._hold_time = hold_time
         self._backoff: dict[Key, Backoff] = {}
@@ -137,6 +132,10 @@ class Gangs:
         pods = (pod for pod in cluster.groups.members(group.key) if pod.pending and pod.uid not in cluster.grants)
         return sorted((pod for pod in pods if not (pod.terminating or pod.gated)), key=turn)
 
+    def others(self, pod: Pod, group: Group) -> list[Pod]:
+        """Returns the pending members without the pod."""
+        return [other for other in self.pending(group) if other.uid != pod.uid]
+
     def missing(self, pod: Pod) -> int:
         """Returns how many members must be placed before the pod's group can start, including the pod; 0: none."""
         group = self.gated(pod)
@@ -149,7 +148,7 @@ class Gangs:
         group, missing = self.gated(pod), self.missing(pod)
         if group is None or missing <= 1:
             return []
-        return [other for other in self.pending(group) if other.uid != pod.uid][: missing - 1]
+        return self.others(pod, group)[: missing - 1]
 
     def asked_together(self, pod: Pod) -> Resources:
         """Returns the requests of the pod and of all in its queue that it can start only together with.
@@ -199,7 +198,7 @@ class Gangs:
             return set()
         table = self._cluster.table
         nodes = [node for node in self.holds.nodes() if node in table.rows]
-        held = set(full(table, pod, nodes, self._coming(frozenset((pod.uid,)))))
+        held = set(full(table, pod, nodes, self.search.coming(frozenset((pod.uid,)))))
         if depends_on_others(table, [pod]):
             held.update(node for node in nodes if node not in held and not fit.fits_on(table, pod, node, ()))
         return held
@@ -210,58 +209,15 @@ class Gangs:
         group = self.gated(pod)
         if missing <= 1 or group is None:
             return True
-        if self._is_known_to_wait(group) or self._find(pod, group, missing, None) is None:
+        if self._is_known_to_wait(group) or self.search.find(pod, self.others(pod, group), missing, None) is None:
             return False
         self._refused.pop(group.key, None)  # so that it is looked at when it asks
         return True
-
-    def refused_together(self, pod: Pod) -> Refusal | None:
-        """Returns why the rules refuse as many members as the pod's group takes to start, the pod among them."""
-        group, missing, members = self.gated(pod), self.missing(pod), [pod, *self.mates(pod)]
-        if group is None or missing <= 1 or len(members) < missing:
-            return None
-        waiting = [other for other in self.pending(group) if other.uid != pod.uid]
-        if self._admissible(pod, waiting, missing, frozenset()) is not None:
-            return None
-        cluster = self._cluster
-        return admission.refusal_of_all(cluster.ledger, members, cluster.rules, with_in_flight=cluster.unsettled)
 
     def backs_off_until(self, key: Key) -> float:
         """Returns until when a group that was not complete in time backs off; 0 if it does not."""
         backoff = self._backoff.get(key)
         return backoff.until if backoff else 0.0
-
-    def numbers(self, pod: Pod) -> dict[str, dict[str, int]]:
-        """Returns how many members the pod's group needs, has ready, and has waiting; empty without such a group."""
-        group = self.gated(pod)
-        if group is None:
-            return {}
-        figures = {
-            "minimum": group.minimum,
-            "ready": len(self.ready(group)),
-            "pending": len(self.pending(group)),
-        }
-        return {"members": figures}
-
-    def hints(self, pod: Pod) -> tuple[Hint, ...]:
-        """Returns what would let in a member whose group cannot start."""
-        group = self.gated(pod)
-        if group is None:
-            return ()
-        target = f"PodGroup {group.namespace}/{group.name.rpartition('/')[2]}"
-        ready, waiting = self.ready(group), [other for other in self.pending(group) if other.uid != pod.uid]
-        missing = group.minimum - len(ready - {pod.uid})
-        lacking = missing - 1 - len(waiting)
-        if lacking > 0:
-            text = f"create {lacking} more members of {target}, or lower its minMember"
-            return (Hint(text, target, "spec.minMember", str(group.minimum - lacking)),)
-        if group.key in self._backoff and self._backoff[group.key].until:
-            return (Hint("wait: it was not complete in time, and others go first for a while", target),)
-        if self._admissible(pod, waiting, missing, frozenset()) is None:
-            text = f"its quota or queue has not enough left for {missing} members together: raise it, or wait"
-            return (Hint(text, target),)
-        text = f"wait until nodes have room for {missing} members together, or add nodes"
-        return (Hint(text, "Node"),)
 
     # What is decided
 
@@ -282,7 +238,7 @@ class Gangs:
         missing = at_least if at_least > 1 and waits else self.missing(pod)
         if missing <= 1 or waits:
             return REFUSAL if missing > 1 else None
-        found = self._find(pod, group, missing, offered)
+        found = self.search.find(pod, self.others(pod, group), missing, offered)
         if found is None:
             return self._refuse(group, missing, now)
         self._hold(group, pod, found, now)
@@ -351,7 +307,7 @@ class Gangs:
         self._refused.pop(key, None)
         self._backoff.pop(key, None)
 
-    # The search for members and room
+    # What is known without a search
 
     def _at_least_missing(self, group: Group) -> int:
         """Returns a lower bound of the members that must be placed before a group can start, in constant time."""
@@ -365,69 +321,6 @@ class Gangs:
             return True
         looked = self._refused.get(group.key)
         return looked is not None and looked.as_of == self._cluster.generations.of_placing
-
-    def _find(
-        self, pod: Pod, group: Group, missing: int, offered: Collection[str] | None
-    ) -> dict[str, tuple[Pod, str]] | None:
-        """Returns so many members that may run together, the pod first, each with its node; None without enough."""
-        cluster = self._cluster
-        waiting = [other for other in self.pending(group) if other.uid != pod.uid]
-        without: set[str] = set()
-        for _ in range(ROUNDS):
-            chosen = self._admissible(pod, waiting, missing, without)
-            if chosen is None:
-                return None
-            if not decidable(cluster.table, chosen):
-                return {member.uid: (member, "") for member in chosen}
-            coming = self._coming({member.uid for member in chosen})
-            places = Places(cluster.table, chosen, offered, coming, cluster.reservations.nodes_reserved_from)
-            unplaced = places.find()
-            if unplaced is None:
-                return {member.uid: (member, places.nodes[member.uid]) for member in chosen}
-            if unplaced is chosen[0]:
-                return None
-            without.add(unplaced.uid)
-        return None
-
-    def _admissible(self, pod: Pod, waiting: list[Pod], missing: int, without: Collection[str]) -> list[Pod] | None:
-        """Returns so many members, the pod first, that the rules admit together; None if there are too few."""
-        members = [member for member in chain((pod,), waiting) if member.uid not in without]
-        if len(members) < missing:
-            return None
-        cluster, first = self._cluster, members[:missing]
-        refused = admission.refusal_of_all(cluster.ledger, first, cluster.rules, with_in_flight=cluster.unsettled)
-        if refused is None:
-            return first
-        ledger = cluster.ledger
-        too_long = [ledger.runs_too_long(each) for each in members]
-        if len({(signature.by_rules(each, each.queue), of) for each, of in zip(members, too_long, strict=True)}) == 1:
-            return None  # all are alike, so others would be refused as well
-        return self._admissible_one_by_one(members, missing)
-
-    def _admissible_one_by_one(self, members: list[Pod], missing: int) -> list[Pod] | None:
-        """Finds members as ``_admissible`` does, with others in place of those that are refused beside earlier ones."""
-        cluster, ledger = self._cluster, self._cluster.ledger
-        chosen: list[Pod] = []
-        with ledger.trial() as trial:
-            for member in members:
-                if len(chosen) == missing:
-                    break
-                trial.take_out(member.uid)
-                if cluster.refusal(member) is None:
-                    chosen.append(member)
-                    trial.let_in(member)
-                else:
-                    trial.put_back(member.uid)
-                if not chosen:
-                    break  # the pod itself is refused
-        return chosen if len(chosen) == missing else None
-
-    def _coming(self, but: Collection[str]) -> list[AlikePods]:
-        """Returns pods that may land anywhere: admitted ones on their way, and those in flight after a start."""
-        cluster = self._cluster
-        on_their_way = chain(cluster.grants.pods(), cluster.in_flight.pods())
-        free = (pod for pod in on_their_way if pod.uid not in but and pod.uid not in self.holds)
-        return assumed.alike(free, cluster.table)
 
     def _has_its_place(self, pod: Pod, offered: Collection[str] | None) -> bool:
         """Whether a member can go where room is held for it, or to another offered node; then moves the hold there."""

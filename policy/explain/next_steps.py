@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from policy.cluster.cluster import Cluster
-from policy.cluster.gang_admission import Gangs
+from policy.explain import gang_hints
 from policy.explain.remedy import listed, names_of
 from policy.explain.run_time_remedies import why_too_long
 from policy.nodes import fit
@@ -81,7 +81,7 @@ def next_steps(
     steps = [
         *_of_gate(cluster, pod, why_idle("gates")),
         *of_reclaim,
-        *_of_gang(cluster.gangs, pod, times),
+        *_of_gang(cluster, pod, times),
         *_of_kept_nodes(cluster, pod, times),
         *of_reserving,
     ] or [_to_be_tried(cluster, pod)]
@@ -207,7 +207,8 @@ def _progress(cluster: Cluster, reservation: Reservation, times: Times) -> NextS
     return NextStep("to-be-bound", f"room was made on node {node}; the scheduler has to bind it there")
 
 
-def _of_gang(gangs: Gangs, pod: Pod, times: Times) -> Iterator[NextStep]:
+def _of_gang(cluster: Cluster, pod: Pod, times: Times) -> Iterator[NextStep]:
+    gangs = cluster.gangs
     group = gangs.gated(pod)
     if group is None or not gangs.is_waiting(pod):
         return
@@ -218,7 +219,7 @@ def _of_gang(gangs: Gangs, pod: Pod, times: Times) -> Iterator[NextStep]:
     elif until := gangs.backs_off_until(group.key):
         text = f"{text}; it was not complete in time, and others go first for a while"
         yield NextStep("gang-backs-off", text, max(0.0, until - times.now))
-    elif refused := gangs.refused_together(pod):
+    elif refused := gang_hints.refused_together(cluster, pod):
         yield NextStep("gang-refused", f"{text}; all together they would be refused: {refused.message}")
     else:
         yield NextStep("gang-waiting", f"{text}; it starts as soon as there is room for all of them at once")

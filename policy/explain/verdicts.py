@@ -1,6 +1,7 @@
 """The verdict on a pod, for people: which rule refuses it now, or what it waits for, with numbers and remedies."""
 
 from policy.cluster.cluster import Cluster
+from policy.explain import gang_hints
 from policy.explain.queue_path import why_in_queue
 from policy.explain.run_time_remedies import why_too_long
 from policy.nodes import fit
@@ -35,10 +36,10 @@ def verdict_on(cluster: Cluster, namespace: str, name: str) -> Verdict:
             message = f"{refused.message}: {why}" if why else refused.message
             told = refused.resources[:MOST_TOLD]
             return Verdict("refused", refused.rule, message, numbers, hints, told)
-    numbers |= cluster.gangs.numbers(pod)
+    numbers |= gang_hints.numbers(cluster, pod)
     if not cluster.gangs.could_start(pod):
         rule = gang_minimum.RULE
-        return Verdict("refused", rule.name, rule.text, numbers, cluster.gangs.hints(pod))
+        return Verdict("refused", rule.name, rule.text, numbers, gang_hints.hints(cluster, pod))
     kept = _kept_everywhere(cluster, pod)
     if kept is not None:
         return Verdict("refused", kept.name, kept.text, numbers)

@@ -14,6 +14,7 @@ from app.whatif.trial import Scene, run_steps
 from policy.cluster.budgets import Budget
 from policy.cluster.cluster import Cluster
 from policy.cluster.pod_admission import Unsettled
+from policy.explain import gang_hints
 from policy.explain.next_steps import Times, next_steps
 from policy.explain.verdicts import verdict_on
 from policy.nodes.table import NodeTable
@@ -273,7 +274,7 @@ def gates_are_taken_over(cluster: Cluster, _: Pod, __: Pick) -> None:
 
 def gang_is_looked_at(cluster: Cluster, pod: Pod, _: Pick) -> None:
     cluster.gangs.could_start(pod)
-    cluster.gangs.hints(pod)
+    gang_hints.hints(cluster, pod)
 
 
 def is_simulated(cluster: Cluster, _: Pod, __: Pick) -> Iterator[None]:

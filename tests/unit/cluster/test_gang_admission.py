@@ -10,7 +10,7 @@ from policy.explain.verdicts import verdict_on
 from policy.objects.constraints import Constraints
 from policy.objects.membership import Namespace
 from policy.objects.pod import Unschedulable
-from policy.objects.reservation import STARVING, PodName, Reservation
+from policy.objects.reservation import PodName, Reservation
 from policy.queueing.waking import to_wake
 from policy.quota.admission import Rules
 from policy.quota.gang_minimum import RULE
@@ -204,25 +204,6 @@ def test_others_are_kept_off_what_is_held_and_no_more():
     assert cluster.reservations.nodes_held_from(others[1]) == set()
 
 
-def test_a_pod_that_is_on_its_way_may_land_anywhere_so_a_gang_needs_a_place_more():
-    gang = members()
-    cluster = seeing(node(size={"cpu": 3, "pods": 10}), node("n2", size={"cpu": 0.5, "pods": 9}), group(), gang)
-    assert asked(cluster, pod("o", "b", request={"cpu": 0.5}), gang[0]) == ["o"]
-    see(cluster, pod("o", "b", request={"cpu": 0.5}, node="n2"))
-    assert asked(cluster, gang[0]) == ["g0"]
-
-
-@pytest.mark.parametrize(("owner", "starts"), [("ReplicaSet", True), ("DaemonSet", False)])
-def test_a_pod_that_is_on_its_way_does_not_land_on_a_node_that_is_reserved_from_it(owner, starts):
-    gang = members(count=2, request={"cpu": 3})
-    there = [node(name, size={"cpu": 3, "pods": 10}) for name in ("n1", "n2", "n3")]
-    cluster = seeing(*there, group(minimum=2), gang)
-    for name, member in zip(("n1", "n2"), gang, strict=True):
-        kept_for = PodName("a", member.name, member.uid)
-        cluster.upsert_reservation(Reservation(f"for-{name}", kept_for, name, (), 0.0, STARVING, job="g"))
-    assert asked(cluster, pod("o", "b", owner=owner), *gang) == ["o", *(["g0", "g1"] if starts else [])]
-
-
 def test_a_member_whose_node_is_not_offered_goes_to_another_and_is_held_there():
     gang = members()
     cluster = seeing(node("n1", size=OVER_TWO), node("n2", size=OVER_TWO), node("n3"), group(), gang)
@@ -339,8 +320,8 @@ def test_what_is_held_is_not_looked_for_again_until_something_has_changed(monkey
     gang = members()
     cluster = seeing(node(size=OVER_TWO), group(), gang)
     looks = []
-    find = cluster.gangs._find
-    monkeypatch.setattr(cluster.gangs, "_find", lambda *given: looks.append(given) or find(*given))
+    find = cluster.gangs.search.find
+    monkeypatch.setattr(cluster.gangs.search, "find", lambda *given: looks.append(given) or find(*given))
     assert asked(cluster, *gang, *gang) == []
     assert len(looks) == 1
     see(cluster, refused(gang))
@@ -409,8 +390,8 @@ def test_with_many_gangs_that_cannot_start_those_of_one_kind_are_looked_at_once(
     groups = [group(f"g{number}", namespace="b") for number in range(30)]
     cluster = seeing(node(size=OVER_TWO), *groups, *gangs)
     looks = []
-    find = cluster.gangs._find
-    monkeypatch.setattr(cluster.gangs, "_find", lambda *given: looks.append(given) or find(*given))
+    find = cluster.gangs.search.find
+    monkeypatch.setattr(cluster.gangs.search, "find", lambda *given: looks.append(given) or find(*given))
     assert to_wake(cluster) == []
     assert len(looks) == 1
 
@@ -426,63 +407,6 @@ def test_after_a_start_a_gang_waits_for_what_may_be_in_flight():
     assert asked(cluster, *gang, now=3) == ["g0", "g1", "g2"]
 
 
-def test_where_it_cannot_be_decided_where_members_go_rules_and_numbers_count_alone():
-    somewhere = Constraints(undecidable=("a volume",))
-    gang = members(constraints=somewhere)
-    cluster = seeing(node(size={"cpu": 1, "pods": 9}), group(), quota(most={"cpu": 3}), gang)
-    assert asked(cluster, *gang) == ["g0", "g1", "g2"]
-    assert set(held(cluster).values()) == {""}
-    assert asked(seeing(node(), group(), quota(most={"cpu": 2}), gang), *gang) == []
-
-
-def test_of_what_no_node_lists_members_are_let_in_by_rules_and_numbers():
-    gang = members(request={"cpu": 1, "example.com/gpu": 1})
-    cluster = seeing(node(size={"cpu": 1, "pods": 9}), group(), quota(most={"example.com/gpu": 3}), gang)
-    assert asked(cluster, *gang) == ["g0", "g1", "g2"]
-    assert set(held(cluster).values()) == {""}
-    assert asked(seeing(node(), group(), quota(most={"example.com/gpu": 2}), gang), *gang) == []
-
-
-def test_members_that_keep_away_from_each_other_are_placed_apart():
-    apart = Constraints(anti_affinity=(term(HOSTNAME, app="g"),))
-    gang = members(constraints=apart, labels={"app": "g"})
-    two = [node("n1"), node("n2")]
-    assert asked(seeing(*two, group(), gang), *gang) == []
-    cluster = seeing(*two, node("n3"), group(), gang)
-    assert asked(cluster, gang[0]) == ["g0"]
-    assert sorted(held(cluster).values()) == ["n1", "n2", "n3"]
-    assert not cluster.table.placed("g0").stands
-
-
-def test_members_that_want_to_be_together_are_placed_in_one_domain():
-    together = Constraints(affinity=(term("zone", app="g"),))
-    gang = members(constraints=together, labels={"app": "g"})
-    cluster = seeing(
-        *(node(f"a{at}", size=OVER_TWO, labels={"zone": "a"}) for at in (1,)),
-        *(node(f"b{at}", size={"cpu": 1, "pods": 9}, labels={"zone": "b"}) for at in (1, 2, 3)),
-        group(),
-        gang,
-    )
-    assert asked(cluster, gang[0], offered=("b1", "b2", "b3")) == ["g0"]
-    assert {name[0] for name in held(cluster).values()} == {"b"}
-
-
-def test_a_member_that_finds_no_place_is_replaced_by_another():
-    picky = Constraints(node_selector=(("disk", "fast"),))
-    gang = members(count=4)
-    gang[1] = replace(gang[1], constraints=picky)
-    cluster = seeing(node(), group(), gang)
-    assert asked(cluster, gang[0]) == ["g0"]
-    assert set(held(cluster)) == {"g0", "g2", "g3"}
-
-
-def test_large_members_find_their_place_whoever_asks_first():
-    gang = [*members(count=2), pod("big", group="g", request={"cpu": 3}, created=9)]
-    cluster = seeing(node("n1", size={"cpu": 3, "pods": 9}), node("n2", size={"cpu": 2, "pods": 9}), group(), gang)
-    assert asked(cluster, gang[0], offered=("n1", "n2")) == ["g0"]
-    assert held(cluster) == {"g0": "n2", "g1": "n2", "big": "n1"}
-
-
 def test_room_that_a_plan_has_made_for_a_member_is_there_for_it():
     gang = members(priority=1)
     cluster = seeing(node("n1"), node("n2", size={"cpu": 1, "pods": 9}), group(minimum=2), gang[:2])
@@ -493,23 +417,6 @@ def test_room_that_a_plan_has_made_for_a_member_is_there_for_it():
     cluster.delete_pod("o")
     assert asked(cluster, gang[1]) == ["g1"]
     assert asked(cluster, gang[0], offered=("n1",)) == ["g0"]
-
-
-def test_the_explanation_names_numbers_and_what_would_help():
-    gang = members()
-    cluster = seeing(node(size=OVER_TWO), group("kind/g", minimum=4), [replace(each, group="kind/g") for each in gang])
-    verdict = verdict_on(cluster, "a", "g0")
-    assert (verdict.outcome, verdict.rule, verdict.message) == ("refused", RULE.name, RULE.text)
-    assert verdict.numbers["members"] == {"minimum": 4, "ready": 0, "pending": 3}
-    assert [hint.text for hint in verdict.hints] == ["create 1 more members of PodGroup a/g, or lower its minMember"]
-    assert (verdict.hints[0].path, verdict.hints[0].value) == ("spec.minMember", "3")
-    cluster.upsert_group(group("kind/g", minimum=3))
-    assert "room for 3 members together" in verdict_on(cluster, "a", "g0").hints[0].text
-    see(cluster, node("n2"), quota(most={"cpu": 2}))
-    assert "not enough left for 3 members" in verdict_on(cluster, "a", "g0").hints[0].text
-    cluster.upsert_quota(quota(most={"cpu": 3}))
-    assert verdict_on(cluster, "a", "g0").outcome == "admissible"
-    assert len(cluster.grants) == 0
 
 
 def test_looking_at_a_gang_changes_nothing():
@@ -538,8 +445,8 @@ def test_a_large_gang_that_could_not_start_is_not_tried_again_at_once_unless_wok
     gang = refused(members(count=100))
     cluster = seeing(node(size={"cpu": 99, "pods": 500}), group(minimum=100), gang)
     looks = []
-    find = cluster.gangs._find
-    monkeypatch.setattr(cluster.gangs, "_find", lambda *given: looks.append(given) or find(*given))
+    find = cluster.gangs.search.find
+    monkeypatch.setattr(cluster.gangs.search, "find", lambda *given: looks.append(given) or find(*given))
     for now in (0.0, 0.5):
         cluster.generations.admission += 1
         assert asked(cluster, gang[0], now=now) == []
