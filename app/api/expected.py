@@ -15,17 +15,25 @@ ASSUMING = "nobody of higher rank comes"
 
 def model(starts: ExpectedStarts, pods: Collection[Pod]) -> ExpectedStartModel | None:
     """Returns the first expected start of these pods; None if it is not known yet."""
-    found = starts.of(pods)
+    found, earliest = starts.of(pods), starts.earliest(pods)
+    first = rfc3339(earliest) if earliest is not None else None
     if found is not None:
         at, after = rfc3339(found.at), list(found.after)
-        return ExpectedStartModel(at=at, basis=found.basis, after=after, assuming=ASSUMING)
-    return ExpectedStartModel(at="", basis=NONE, after=[], assuming=ASSUMING) if starts.was_sought(pods) else None
+        return ExpectedStartModel(at=at, earliest=first, basis=found.basis, after=after, assuming=ASSUMING)
+    if not starts.was_sought(pods):
+        return None
+    return ExpectedStartModel(at="", earliest=first, basis=NONE, after=[], assuming=ASSUMING)
 
 
 def sentence(expected: ExpectedStartModel | None) -> str:
     """Returns what an explanation says of it; empty without a time."""
-    if expected is None or not expected.at:
+    if expected is None:
         return ""
+    first = expected.earliest if expected.earliest != expected.at else None
+    alone = f" Earliest start, if nobody else waited: {first}." if first else ""
+    if not expected.at:
+        return alone
     after = f", once {', '.join(expected.after)} {'has' if len(expected.after) == 1 else 'have'} ended"
     guess = " (estimated)" if expected.basis == ESTIMATED else ""
-    return f" Expected start: {expected.at}{guess}{after if expected.after else ''}, if {expected.assuming}."
+    said = f" Expected start: {expected.at}{guess}{after if expected.after else ''}, if {expected.assuming}."
+    return said + alone

@@ -215,10 +215,12 @@ class ExpectedStartModel(Model):
     """When a waiting job is expected to start (RFC 3339; empty if no end that is known lets it), and what it assumes.
 
     ``basis``: ``declared`` (run times that somebody says), ``estimated`` (some of them by pods that have ended) or
-    ``none``. ``after``: the first few pods that end then.
+    ``none``. ``after``: the first few pods that end then. ``earliest``: when the nodes have room for it at the earliest
+    by declared run times, if nobody else waited (RFC 3339; null if not known).
     """
 
     at: str
+    earliest: str | None
     basis: str
     after: list[str]
     assuming: str

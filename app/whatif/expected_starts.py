@@ -14,7 +14,7 @@ from app.store.store import Store
 from app.whatif.missing_claims import missing_claim
 from app.whatif.start_errors import StartErrors
 from policy.objects.pod import Pod
-from policy.simulate.expected_start import ExpectedStart, Forecast, never
+from policy.simulate.expected_start import DECLARED, ExpectedStart, Forecast, never
 from policy.simulate.snapshot import copy_steps, discard_steps, snapshot
 
 log = structlog.get_logger(__name__)
@@ -35,6 +35,7 @@ class ExpectedStarts:
         self._store = store
         self._settings = settings
         self._found: dict[str, ExpectedStart] = {}
+        self._earliest: dict[str, float] = {}
         self._without: set[str] = set()
         self._next_at = self._stale_at = 0.0
         self._work: asyncio.Task[None] | None = None
@@ -45,7 +46,7 @@ class ExpectedStarts:
         now = self._store.clock()
         if self._work is None and now >= self._next_at:
             if now >= self._stale_at:  # nobody has asked for long, so these are starts of another time
-                self._found, self._without = {}, set()
+                self._found, self._earliest, self._without = {}, {}, set()
             self._work = asyncio.create_task(self._compute())
         if self._work is not None:
             await asyncio.wait({self._work}, timeout=PATIENCE)
@@ -54,6 +55,18 @@ class ExpectedStarts:
         """Returns the first start of these pods; None if none is known."""
         found = (self._found[pod.uid] for pod in pods if pod.uid in self._found)
         return min(found, key=lambda each: each.at, default=None)
+
+    def earliest(self, pods: Iterable[Pod]) -> float | None:
+        """Returns when the job of these pods could start at the earliest, were it alone in line; None if not known.
+
+        That is no later than its expected start, unless some end is estimated for that.
+        """
+        there = list(pods)
+        found = [self._earliest[pod.uid] for pod in there if pod.uid in self._earliest]
+        start = self.of(there)
+        if start is not None and start.basis == DECLARED:
+            found.append(start.at)
+        return min(found, default=None)
 
     def was_sought(self, pods: Iterable[Pod]) -> bool:
         """Whether the starts of some of these pods were sought to the end."""
@@ -89,5 +102,6 @@ class ExpectedStarts:
                 found = {uid: start for uid, start in forecast.found.items() if not self._lacks_claim(uid)}
                 without = forecast.waiting | (forecast.found.keys() - found.keys())
                 self._found, self._without = found, without if is_complete else set()
+                self._earliest = {uid: at for uid, at in forecast.earliest.items() if not self._lacks_claim(uid)}
                 self.errors.expect(found, now + epoch)
                 await at_leisure(discard_steps(copy), pause=pause)

@@ -17,6 +17,7 @@ from policy.cluster.unschedulable import PATIENCE
 from policy.objects.pod import Pod
 from policy.objects.queued_job import uid_of_stand_in
 from policy.reserve.starving import Terms
+from policy.simulate.earliest_start import earliest_steps
 from policy.simulate.simulation import Simulation
 from policy.stepwise import Steps
 
@@ -55,11 +56,13 @@ class Forecast:
     """Plays what comes, on a cluster that nobody else uses. ``found`` has the starts so far, by UID of the pod.
 
     A Job that waits as a whole has the UID of its stand-in, and starts with its first pod. ``waiting`` are the UIDs of
-    those that have not started.
+    those that have not started. ``earliest``: when each could start at the earliest, were its job alone in line (see
+    policy.simulate.earliest_start).
     """
 
     def __init__(self, cluster: Cluster, terms: Terms, now: float, epoch: float, estimate: Estimate = never) -> None:
         self.found: dict[str, ExpectedStart] = {}
+        self.earliest: dict[str, float] = {}
         self.waiting = set(cluster.pending)
         self._epoch = epoch
         self._simulation = Simulation(cluster, terms, now, epoch)
@@ -74,6 +77,8 @@ class Forecast:
         for pod in list(simulation.cluster.pods.values()):
             self._note_end(pod)
             yield
+        said = [each for each in self._ends if each[1] not in self._estimated] if self._estimated else self._ends
+        self.earliest = yield from earliest_steps(simulation.cluster, said, simulation.time)
         for _ in range(MOST_MOMENTS):
             before = simulation.steps
             yield from simulation.settle_steps()

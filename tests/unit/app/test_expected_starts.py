@@ -12,7 +12,7 @@ from app.whatif import expected_starts
 from app.whatif.expected_starts import ExpectedStarts
 from app.whatif.missing_claims import missing_claim
 from policy.simulate.expected_start import ExpectedStart
-from tests.unit.app.given import Clock, client_of, made, node, pod, refused, see, store_with
+from tests.unit.app.given import Clock, client_of, made, node, pod, quota, refused, see, store_with
 from tests.unit.app.situations import NO_ROOM, cpus
 
 STARTED = "2099-01-01T00:00:00Z"
@@ -29,6 +29,7 @@ def test_rest_and_an_explanation_say_when_a_pod_is_expected_to_start():
     [row] = client.get("/api/v1/waiting").json()["items"]
     assert row["expectedStart"] == {
         "at": "2099-01-01T00:01:30Z",
+        "earliest": "2099-01-01T00:01:30Z",
         "basis": "declared",
         "after": ["a/run"],
         "assuming": "nobody of higher rank comes",
@@ -50,7 +51,34 @@ def test_without_a_run_time_there_is_no_expected_start():
     client = client_of(store_with(*world()))
     [row] = client.get("/api/v1/waiting").json()["items"]
     assert (row["expectedStart"]["at"], row["expectedStart"]["basis"]) == ("", "none")
-    assert "Expected start" not in client.get("/api/v1/pods/b/p").json()["summary"]
+    assert row["expectedStart"]["earliest"] is None
+    summary = client.get("/api/v1/pods/b/p").json()["summary"]
+    assert "Expected start" not in summary
+    assert "Earliest start" not in summary
+
+
+def test_behind_others_a_job_is_told_when_it_could_start_without_them():
+    last = refused(pod("q", "b", activeDeadlineSeconds=30, priority=-1), NO_ROOM)
+    first = refused(pod("p", "b", activeDeadlineSeconds=30), NO_ROOM)
+    client = client_of(store_with(*world(activeDeadlineSeconds=90)[:2], first, last))
+    told = client.get("/api/v1/pods/b/q").json()
+    assert told["expectedStart"]["at"] == "2099-01-01T00:02:00Z"
+    assert told["expectedStart"]["earliest"] == "2099-01-01T00:01:30Z"
+    assert told["summary"].endswith(" Earliest start, if nobody else waited: 2099-01-01T00:01:30Z.")
+    endless = refused(pod("p", "b"), NO_ROOM)
+    told = client_of(store_with(*world(activeDeadlineSeconds=90)[:2], endless, last)).get("/api/v1/pods/b/q").json()
+    assert (told["expectedStart"]["at"], told["expectedStart"]["basis"]) == ("", "none")
+    assert told["summary"].endswith(" Earliest start, if nobody else waited: 2099-01-01T00:01:30Z.")
+
+
+def test_what_starts_by_evictions_could_start_then_at_the_latest():
+    bounds = [quota("a", max={"cpu": 1}), quota("b", min={"cpu": 1}, max={"cpu": 1})]
+    found = ExpectedStarts(store := store_with(*bounds, *world(activeDeadlineSeconds=90), clock=Clock(0.0)), Settings())
+    store.cluster.epoch = EPOCH
+    asyncio.run(found.renew())
+    p = [store.cluster.pod("b", "p")]
+    assert found.of(p).at < EPOCH + 90
+    assert found.earliest(p) == found.of(p).at
 
 
 @pytest.fixture
