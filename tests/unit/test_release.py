@@ -112,6 +112,36 @@ def test_the_krew_manifest_names_the_plugin_as_it_is(release):
 
 
 @pytest.mark.slow
+def test_kubectl_starts_the_plugin_as_krew_installs_it(release, install_tools, tmp_path):
+    manifest = yaml.safe_load((release / "quotaward.krew.yaml").read_text())
+    [platform], name = manifest["spec"]["platforms"], manifest["metadata"]["name"]
+    unpacked, store, links, ours = (tmp_path / each for each in ("unpacked", "store", "bin", "ours"))
+    with tarfile.open(release / platform["uri"].rpartition("/")[2]) as archive:
+        archive.extractall(unpacked, filter="data")
+    for each in platform["files"]:
+        (store / each["to"]).mkdir(parents=True, exist_ok=True)
+        (unpacked / each["from"]).rename(store / each["to"] / each["from"])
+    for folder in (links, ours):
+        folder.mkdir()
+    (links / f"kubectl-{name}").symlink_to(store / platform["bin"])
+
+    def kubectl(*command: str) -> subprocess.CompletedProcess[str]:
+        path = ":".join(map(str, (links, ours, "/usr/bin", "/bin")))
+        return subprocess.run(
+            [install_tools["kubectl"], *command], env={"PATH": path}, capture_output=True, text=True, check=False
+        )
+
+    listed = kubectl("plugin", "list")
+    assert f"{links}/kubectl-quotaward" in listed.stdout, listed.stderr
+    without = kubectl("quotaward", "version")
+    assert (without.returncode, "pipx install the wheel" in without.stderr) == (127, True)
+    (ours / "quotaward").symlink_to(Path(sys.executable).parent / "quotaward")
+    found = kubectl("quotaward", "version", "-o", "json")
+    assert json.loads(found.stdout) == describe(), found.stderr
+    assert kubectl("quotaward", "explain", "nobody").returncode == 2, "its exit status is ours"
+
+
+@pytest.mark.slow
 def test_the_packed_chart_renders_as_the_one_in_the_tree(release, install_tools):
     def rendered(chart: Path) -> str:
         command = [str(install_tools["helm"]), "template", "quotaward", str(chart), "--include-crds"]
