@@ -28,6 +28,14 @@ TYPED_ELSEWHERE = {
     "migrating.md": "tests/e2e/test_migrating.py",
 }
 """Pages of which each block is typed on a real control plane."""
+COMPARED_ELSEWHERE = {
+    "quotaward whatif --apply quota.yaml --remove Pod/team-b/serve-1": "tests/unit/app/test_examples.py",
+}
+"""Commands of which a page shows what they print, and that need more than a server of an example."""
+NOT_COMPARED = {
+    "replay.md": "the log of the cluster is others', and is not in this repository",
+}
+"""Pages with text that looks like output and is compared with nothing, and why."""
 PROGRAMS = ("quotaward", "kubectl", "helm", "make")
 NOT_HERE = {
     "docker": "builds and loads images, which takes a container runtime",
@@ -219,6 +227,21 @@ def test_what_helm_is_told_builds_a_chart(install_tools):
 def test_make_has_each_target(typed):
     target = words(typed.line)[1]
     assert re.search(rf"^{re.escape(target)}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+def test_each_output_that_a_page_shows_is_compared():
+    shown = [each for each in ALL if each.printed and each.program in PROGRAMS]
+    assert {each.line for each in shown if not is_answered_here(each)} == set(COMPARED_ELSEWHERE)
+    assert all((ROOT / test).exists() for test in COMPARED_ELSEWHERE.values())
+    for page in pages():
+        blocks = [block for kind, block in FENCE.findall(page.read_text()) if kind in ("", "text", "console")]
+        assert page.name in TYPED_ELSEWHERE or all(block.startswith("$ ") for block in blocks), page.name
+    tables = {
+        page.name
+        for page in pages()
+        if re.search(r"^ {4,8}\S+(?: \S+)*(?: {2,}\S+(?: \S+)*){3,}$", FENCE.sub("", page.read_text()), re.M)
+    }
+    assert tables == set(NOT_COMPARED)
 
 
 def test_each_program_is_typed_or_named_with_a_reason():
