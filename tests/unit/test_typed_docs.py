@@ -239,7 +239,7 @@ def test_each_output_that_a_page_shows_is_compared():
     tables = {
         page.name
         for page in pages()
-        if re.search(r"^ {4,8}\S+(?: \S+)*(?: {2,}\S+(?: \S+)*){3,}$", FENCE.sub("", page.read_text()), re.M)
+        if re.search(r"^ {4,8}\S+(?: \S+)*(?: {2,}\S+(?: \S+)*){3,}$", FENCE.sub("", page.read_text()), re.MULTILINE)
     }
     assert tables == set(NOT_COMPARED)
 
