@@ -350,6 +350,7 @@ def replay(
     jitter: Annotated[float, typer.Option(min=0, help="Seconds by which submissions differ between runs.")] = 5.0,
     time_limit: Annotated[float, typer.Option(min=0, help="Seconds after which a run is stopped.")] = math.inf,
     config: Annotated[Path | None, typer.Option(help="Configuration file of the server.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML page with plots to this file.")] = None,
     output: Annotated[str, typer.Option("--output", "-o", help="table, json or csv.")] = "table",
 ) -> None:
     """Play a recorded workload with a policy or several: who would have waited how long, and what been evicted."""
@@ -377,18 +378,20 @@ def replay(
             say(f"{log}: {problem}", err=True)
         if read.wrong or read.without_run:
             say(f"{log}: {read.wrong} lines cannot be read, {read.without_run} jobs did not run", err=True)
-        summaries, jobs, problems = cli_replay.play(asked, read, cli_whatif.settings_of(config))
+        answer = cli_replay.play(asked, read, cli_whatif.settings_of(config))
+        if report is not None:
+            report.write_text(cli_replay.report(answer, log.name), encoding="utf-8")
     except (CannotRead, InvalidDuration, InvalidSettings, OSError) as error:
         _fail(str(error), code=2)
     except PingPong as error:
         _fail(str(error))
-    for problem in problems:
+    for problem in answer.problems:
         say(problem, err=True)
-    cli_replay.print_summaries(summaries, jobs, output)
-    for each in summaries:
-        if each.stopped_at is not None:
-            say(f"{each.policy}: stopped, {each.to_come} of {len(jobs)} jobs had not come", err=True)
-    raise typer.Exit(1 if problems or any(each.stopped_at is not None for each in summaries) else 0)
+    cli_replay.print_summaries(answer, output)
+    stopped = [each for each in answer.summaries if each.stopped_at is not None]
+    for each in stopped:
+        say(f"{each.policy}: stopped, {each.to_come} of {len(answer.jobs)} jobs had not come", err=True)
+    raise typer.Exit(1 if answer.problems or stopped else 0)
 
 
 @app.command()

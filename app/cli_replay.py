@@ -14,10 +14,13 @@ from rich.progress import Progress
 
 from app.cli_output import console, table_of
 from app.replay import swf, tables
+from app.replay.course import Course, course
 from app.replay.log import CannotRead, Log
 from app.replay.player import Manner, Played, Player, Policy, Window, in_window, jittered, nodes_of, parse_nodes
 from app.replay.summary import Summary, Team, Waits, recorded, summary
 from app.settings import Settings
+from app.web import replay_report
+from app.web.replay_report import Rows
 from policy.simulate.replay import RecordedJob
 
 FORMATS = {".swf": "swf", ".csv": "csv"}
@@ -67,8 +70,18 @@ def read(asked: Asked) -> Log:
         raise CannotRead(f"{asked.log} cannot be read: {error}") from error
 
 
-def play(asked: Asked, log: Log, settings: Settings) -> tuple[list[Summary], list[RecordedJob], list[str]]:
-    """Plays the log with each policy. Returns summaries, the jobs that were played, and problems of the policies.
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A summary and the course of each policy, the jobs that were played, and the problems of policies."""
+
+    summaries: list[Summary]
+    courses: list[Course]
+    jobs: list[RecordedJob]
+    problems: list[str]
+
+
+def play(asked: Asked, log: Log, settings: Settings) -> Answer:
+    """Plays the log with each policy.
 
     Raises CannotRead, InvalidSettings and PingPong.
     """
@@ -83,7 +96,7 @@ def play(asked: Asked, log: Log, settings: Settings) -> tuple[list[Summary], lis
     nodes = parse_nodes(asked.nodes) if asked.nodes else nodes_of(log)
     player = Player(settings, nodes, asked.manner, window)
     policies = [Policy(each.name or str(each), each) for each in asked.policies] or [Policy("none", None)]
-    screen, summaries = Console(stderr=True), list[Summary]()
+    screen, summaries, courses = Console(stderr=True), list[Summary](), list[Course]()
     with Progress(console=screen, transient=True, disable=not screen.is_terminal) as bar:
         for policy in policies:
             runs = list[Played]()
@@ -93,54 +106,74 @@ def play(asked: Asked, log: Log, settings: Settings) -> tuple[list[Summary], lis
                 runs.append(player.play(policy, moved, asked.time_limit, _follow(bar, task)))
                 bar.remove_task(task)
             summaries.append(summary(runs))
-    return summaries, jobs, player.problems
+            courses.append(course(runs[0], summaries[-1].resource))
+    return Answer(summaries, courses, jobs, player.problems)
 
 
 def _follow(bar: Progress, task: Any) -> Callable[[float], None]:
     return lambda part: bar.update(task, completed=part)
 
 
-def print_summaries(summaries: Sequence[Summary], jobs: Sequence[RecordedJob], output: str) -> None:
+def print_summaries(answer: Answer, output: str) -> None:
     """Prints summaries as a table, JSON or CSV, with the waits as they were recorded first."""
-    waits = recorded(jobs)
+    summaries, waits = answer.summaries, recorded(answer.jobs)
     if output == "json":
         print(json.dumps({"recorded": _rounded(waits), "policies": [_rounded(each) for each in summaries]}, indent=2))
     elif output == "csv":
         print(_as_csv(summaries), end="")
     else:
-        _print_table(summaries, waits)
+        _print(_policies(summaries, waits))
+        for each in summaries:
+            if note := _note(each):
+                console.print(f"{each.policy}: {note}")
         for each in summaries:
             console.print()
-            _print_teams(each)
+            _print(_teams(each))
 
 
-def _print_table(summaries: Sequence[Summary], waits: Waits) -> None:
-    """Prints a row per policy."""
-    table = table_of("POLICY", "USED", "DONE TWICE", *WAITS, "BIG JOBS", "EVICTIONS", "NEVER")
+def report(answer: Answer, log: str) -> str:
+    """Returns the summaries, teams and courses as an HTML page."""
+    both = zip(answer.summaries, answer.courses, strict=True)
+    parts = [replay_report.Part(_note(each), course, _teams(each)) for each, course in both]
+    return replay_report.page(log, _policies(answer.summaries, recorded(answer.jobs)), parts)
+
+
+def _print(rows: Rows) -> None:
+    table = table_of(*rows.columns)
+    for row in rows.rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def _policies(summaries: Sequence[Summary], waits: Waits) -> Rows:
+    """Returns a row per policy."""
+    rows = list[tuple[str, ...]]()
     if waits.mean is not None:
-        table.add_row("(as recorded)", "", "", *_figures(waits), "", "", "")
+        rows.append(("(as recorded)", "", "", *_figures(waits), "", "", ""))
     for each in summaries:
         spread = f" ({_time(each.spread[0])} to {_time(each.spread[1])})" if each.spread else ""
         mean, *figures = _figures(each.waits)
         parts = f"{each.utilisation:.1%} of {each.resource}", f"{each.again:.1%}"
         counts = str(each.evictions), str(each.never_started)
-        table.add_row(each.policy, *parts, f"{mean}{spread}", *figures, _time(each.big.mean), *counts)
-    console.print(table)
-    for each in summaries:
-        if any(each.promises.values()):
-            kept = ", ".join(f"{number} {outcome}" for outcome, number in each.promises.items())
-            console.print(f"promised starts ({each.policy}): {kept}")
+        rows.append((each.policy, *parts, f"{mean}{spread}", *figures, _time(each.big.mean), *counts))
+    return Rows(("POLICY", "USED", "DONE TWICE", *WAITS, "BIG JOBS", "EVICTIONS", "NEVER"), tuple(rows))
 
 
-def _print_teams(summary: Summary) -> None:
-    """Prints a row per team."""
-    sums = ("JOBS", "MIN", f"{summary.resource} HOURS", "LOST")
-    table = table_of(f"TEAM ({summary.policy})", *sums, *WAITS, "EVICTIONS", "NEVER")
+def _note(summary: Summary) -> str:
+    """Says what became of promised starts; empty if there were none."""
+    kept = ", ".join(f"{number} {outcome}" for outcome, number in summary.promises.items())
+    return f"promised starts: {kept}" if any(summary.promises.values()) else ""
+
+
+def _teams(summary: Summary) -> Rows:
+    """Returns a row per team."""
+    rows = list[tuple[str, ...]]()
     for team in summary.teams:
         least = "-" if team.deserved is None else f"{team.deserved:g}"
         figures = (str(team.jobs), least, f"{team.used:.1f}", f"{team.lost:.1f}", *_figures(team.waits))
-        table.add_row(team.team, *figures, str(team.evictions), str(team.never_started))
-    console.print(table)
+        rows.append((team.team, *figures, str(team.evictions), str(team.never_started)))
+    sums = ("JOBS", "MIN", f"{summary.resource} HOURS", "LOST")
+    return Rows((f"TEAM ({summary.policy})", *sums, *WAITS, "EVICTIONS", "NEVER"), tuple(rows))
 
 
 def _figures(waits: Waits) -> tuple[str, str, str, str, str]:

@@ -15,7 +15,7 @@ from app.whatif import scenario
 from policy.cluster.cluster import Cluster
 from policy.objects.node import Node
 from policy.objects.resources import add
-from policy.simulate.replay import PlayedJob, RecordedJob, Replay
+from policy.simulate.replay import PlayedJob, RecordedJob, Replay, State
 from policy.simulate.simulation import Simulation
 from policy.simulate.timeline import START
 
@@ -49,7 +49,8 @@ class Played:
 
     ``capacity`` of the cluster in amounts, ``length`` of the window in seconds. ``stopped_at`` is the time on the log's
     clock at which it was stopped, None if it was played to the end; ``to_come``: how many jobs had not come by then.
-    ``promises`` counts promised starts by what became of them.
+    ``promises`` counts promised starts by what became of them. ``begin`` of the window and the ``states`` since are on
+    the log's clock.
     """
 
     policy: str
@@ -61,6 +62,8 @@ class Played:
     stopped_at: float | None = None
     to_come: int = 0
     promises: Mapping[str, int] = field(default_factory=dict)
+    begin: float = 0.0
+    states: Sequence[State] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +185,8 @@ class Player:
             None if in_time else replay.at,
             0 if in_time else replay.remaining,
             simulation.promises,
+            begin,
+            replay.states,
         )
 
     def _settings_of(self, policy: Policy) -> Settings:

@@ -73,12 +73,22 @@ class PlayedJob:
         return None if self.first is None else self.first - self.job.submitted
 
 
+@dataclass(frozen=True, slots=True)
+class State:
+    """The use from a time on, in amounts by resource, and how many jobs wait."""
+
+    at: float
+    used: Resources
+    waiting: int
+
+
 class Replay:
     """A workload that is played on a cluster of which everything but the jobs is there already.
 
     ``resumes``: a job that is taken back goes on where it stood; else it runs from the beginning again. ``gangs``: the
     terms of reserving nodes, if jobs come as gangs; else they wait as a whole. ``played`` has the jobs by name.
     ``used`` has what they use, summed over time, by resource (amounts x seconds), ``at`` is the time.
+    ``states`` are those after each moment.
     """
 
     def __init__(
@@ -92,6 +102,8 @@ class Replay:
         self.played: dict[str, PlayedJob] = {}
         self.used: dict[str, float] = {}
         self.at = 0.0
+        self.states: list[State] = []
+        self._waiting = 0
         self._simulation = simulation
         self._cluster = simulation.cluster
         self._resumes = resumes
@@ -121,6 +133,7 @@ class Replay:
             yield from self._simulation.settle_steps()
             while self._take_note():  # a job that was taken back may fit elsewhere at once
                 yield from self._simulation.settle_steps()
+            self.states.append(State(self.at, dict(self._running), self._waiting))
             yield
         self._pass_time(min(until, max(self.at, at)) if until < inf else self.at)
 
@@ -158,6 +171,7 @@ class Replay:
         while self._arrivals and self._arrivals[-1].submitted <= at:
             job = self._arrivals.pop()
             self.played[job.name] = PlayedJob(job, job.run)
+            self._waiting += 1
             if self._gangs is None:
                 self._cluster.batch_jobs.upsert(BatchJob(job.team, job.name, job.name, ours=True))
             else:
@@ -209,6 +223,7 @@ class Replay:
         self._count(played.job, 1)
         if self._missing[name] == 0:
             played.started = self.at
+            self._waiting -= 1
             played.first = self.at if played.first is None else played.first
             heappush(self._ends, (self.at + played.left, name, played.evictions))
 
@@ -217,6 +232,7 @@ class Replay:
         self._count(played.job, self._missing.pop(played.job.name) - played.job.pods)
         if played.started is not None:
             ran, played.started = self.at - played.started, None
+            self._waiting += 1
             if self._resumes:
                 played.left -= ran
             else:

@@ -8,9 +8,13 @@ from typer.testing import CliRunner
 
 from app.cli import app
 from app.replay import swf, tables
+from app.replay.course import course
 from app.replay.log import CannotRead, duration, time
+from app.replay.player import Played
+from policy.simulate.replay import State
 from tests.unit.app.given import node, quota
 from tests.unit.app.situations import cpus
+from tests.unit.app.test_page import Parsed
 
 
 def swf_line(number, submit, run, processors=1, user=1, wait=0, limit=-1):
@@ -364,7 +368,7 @@ def test_nothing_is_promised_as_long_as_an_end_is_not_known(play):
 def test_what_became_of_promises_is_told_below_the_table(play):
     policies = {"backfill": [node("n1", **cpus(8))]}
     _, text = play(STARVING, *GANGS, policies=policies, settings={"backfill": RESERVE}, end=".csv")
-    assert "promised starts (backfill): 2 kept, 0 moved, 0 lost" in text.splitlines()
+    assert "backfill: promised starts: 2 kept, 0 moved, 0 lost" in text.splitlines()
 
 
 def test_a_job_starves_though_nothing_else_happens_at_that_time(play):
@@ -385,3 +389,50 @@ def test_settings_of_a_policy_that_are_wrong_are_named(play):
 def test_time_limits_of_sacct_are_run_times(said, limit):
     lines = [f"{SACCT}|Timelimit", f"7|ann|x|0|0|60|1|cpu=1|COMPLETED|{said}"]
     assert tables.read_sacct(lines, "").jobs[0].limit == limit
+
+
+# The report
+
+
+@pytest.fixture
+def report_of(play, tmp_path):
+    """Plays a log, and returns the report that was written."""
+
+    def run(*arguments, **rest):
+        status, text = play(*arguments, "--report", str(tmp_path / "report.html"), **rest)
+        assert status == 0, text
+        return (tmp_path / "report.html").read_text()
+
+    return run
+
+
+def test_the_report_has_what_is_printed_and_needs_no_other_file(report_of):
+    policies = {"backfill": [node("n1", **cpus(8))], "none": [node("n1", **cpus(8))]}
+    html = report_of(STARVING, *GANGS, policies=policies, settings={"backfill": RESERVE}, end=".csv")
+    parsed = Parsed(html)
+    assert [each for each in ("<script", "src=", "href=", "url(", "@import") if each in html] == []
+    assert "promised starts: 2 kept, 0 moved, 0 lost" in parsed.text
+    assert [title in parsed.text for title in ("Used cpu", "Waiting jobs", "TEAM (backfill)", "BIG JOBS")] == [True] * 4
+    assert html.count("<svg") == 4
+
+
+def test_names_in_a_report_are_text(report_of):
+    html = report_of(csv_of("a,<b>x</b>,0,10,,1,1"), "--nodes", "1x1", end=".csv")
+    assert "&lt;b&gt;x" in html
+    assert "<b>x" not in html
+
+
+def test_the_course_has_the_mean_use_and_the_most_that_waited():
+    states = [State(100.0, {"cpu": 1000}, 0), State(148.0, {"cpu": 3000}, 2), State(148.0, {"cpu": 3000}, 1)]
+    states += [State(148.5, {"cpu": 0}, 0), State(990.0, {"cpu": 9000}, 9)]
+    played = Played("p", [], {}, {"cpu": 4000}, {}, length=240.0, begin=100.0, states=states)
+    drawn = course(played, "cpu")
+    assert drawn.used == (1000,) * 48 + (1500,) + (0,) * 191
+    assert drawn.waiting == (0,) * 48 + (1,) + (0,) * 191
+
+
+def test_jobs_that_are_taken_back_wait_again(play, monkeypatch):
+    seen = []
+    monkeypatch.setattr("app.cli_replay.course", lambda played, resource: seen.extend(played.states))
+    play(LENT, *TWO, policies={"elastic": QUOTAS})
+    assert {state.at: state.waiting for state in seen} == {0: 0, 100: 1, 200: 0, 1000: 0, 1200: 0}
