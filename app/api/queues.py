@@ -9,7 +9,7 @@ from policy.explain.terminating import conditions_of_queue
 from policy.objects.queue import ROOT
 from policy.objects.resources import Resources
 from policy.quota import fair_share, queue_rules
-from policy.quota.queue_ledger import Tenant
+from policy.quota.queue_account import Tenant
 
 
 def model(cluster: Cluster, name: str) -> QueueModel:

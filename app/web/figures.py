@@ -13,7 +13,7 @@ from policy.objects.queue import ROOT
 from policy.objects.resources import Resources
 from policy.quota import elastic_quota, fair_share, queue_rules
 from policy.quota.elastic_quota import ElasticQuota
-from policy.quota.queue_ledger import Tenant
+from policy.quota.queue_account import Tenant
 
 NAMED = 8
 """Maximum number of lenders and borrowers of a resource that are named."""

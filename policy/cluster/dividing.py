@@ -13,14 +13,15 @@ from policy.objects.queue import ROOT
 from policy.objects.verdict import Refusal
 from policy.quota import fair_share, proportion, queue_rules, shares
 from policy.quota.branches import way_up
-from policy.quota.queue_ledger import TAKING
+from policy.quota.entry import TAKING
 from policy.stepwise import Steps
 
 if TYPE_CHECKING:
     from policy.cluster.cluster import Cluster
     from policy.objects.pod import Pod
     from policy.objects.resources import Resources
-    from policy.quota.queue_ledger import QueueAccount, QueueLedger
+    from policy.quota.queue_account import QueueAccount
+    from policy.quota.queue_ledger import QueueLedger
 
 FEW = 50
 """The most queues, and the most namespaces in them, that are divided at once for an answer: in a millisecond."""

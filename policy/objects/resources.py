@@ -70,3 +70,8 @@ def largest(*parts: Resources) -> dict[str, int]:
             if value > result.get(resource, 0):
                 result[resource] = value
     return result
+
+
+def is_lighter(after: Resources, before: Resources) -> bool:
+    """Whether some amount has become less."""
+    return any(after.get(resource, 0) < value for resource, value in before.items())

@@ -13,9 +13,10 @@ from policy.objects.pod import Pod
 from policy.objects.resources import NOTHING as NO_RESOURCES
 from policy.objects.resources import Resources, is_extended, total
 from policy.quota import elastic_quota, fair_share, queue_rules
+from policy.quota.account import Account
 from policy.quota.elastic_quota import ElasticQuota
-from policy.quota.ledger import Account, Ledger
-from policy.quota.queue_ledger import QueueAccount, Tenant
+from policy.quota.ledger import Ledger
+from policy.quota.queue_account import QueueAccount, Tenant
 from policy.stepwise import Steps
 
 LOOKED_AT = 250

@@ -16,7 +16,7 @@ from policy.preemption.gang_mates import GangMates
 from policy.preemption.plans import CostedPlan, Plan, Preemptor
 from policy.preemption.ranking import Ranking, importance
 from policy.preemption.taken import Taken
-from policy.quota.queue_ledger import TAKING
+from policy.quota.entry import TAKING
 from policy.stepwise import Steps
 
 LOWEST = 2**31

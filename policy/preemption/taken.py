@@ -6,7 +6,7 @@ from policy.cluster.cluster import Cluster
 from policy.objects.group import Key
 from policy.objects.pod import Pod
 from policy.preemption.losses import Losses
-from policy.quota.ledger import Entry
+from policy.quota.entry import Entry
 
 
 class Taken:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from policy.objects.queue import Queue
-    from policy.quota.queue_ledger import QueueAccount
+    from policy.quota.queue_account import QueueAccount
 
 
 @dataclass(slots=True, eq=False)

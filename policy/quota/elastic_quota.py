@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from policy.objects.pod import Pod
-    from policy.quota.ledger import Account, Ledger, Pool
+    from policy.quota.account import Account, Pool
+    from policy.quota.ledger import Ledger
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from policy.objects.pod import Pod
     from policy.quota.ledger import Ledger
-    from policy.quota.queue_ledger import QueueAccount, QueueLedger, Tenant
+    from policy.quota.queue_account import QueueAccount, Tenant
+    from policy.quota.queue_ledger import QueueLedger
 
 Amounts = NDArray[np.int64]
 Reals = NDArray[np.longdouble]

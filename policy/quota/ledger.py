@@ -8,8 +8,8 @@ and of Kubernetes.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from policy.objects import signature
 from policy.objects.resources import (
@@ -18,13 +18,15 @@ from policy.objects.resources import (
     add,
     change,
     count_names,
-    is_extended,
+    is_lighter,
     replace_part,
     subtract,
     total,
 )
+from policy.quota.account import Account, Pool
 from policy.quota.changes import Changes, Generations
-from policy.quota.queue_ledger import TAKING, QueueLedger
+from policy.quota.entry import TAKING, Entry, key_of, may_ease
+from policy.quota.queue_ledger import QueueLedger
 from policy.quota.run_time_limit import RunTimeLimits, says_nothing
 from policy.quota.sizes import WaitingRequests
 from policy.quota.trial import Trial
@@ -35,133 +37,7 @@ if TYPE_CHECKING:
 
     from policy.objects.pod import Pod
     from policy.quota.elastic_quota import ElasticQuota
-
-EntryKind = Literal["assigned", "granted", "nominated", "held", "in_flight", "pending"]
-
-
-@dataclass(slots=True)
-class Account:
-    """The usage of one namespace.
-
-    ``assigned``: on a node; ``used``: that, and what was admitted and is on its way to a node. ``nominated`` has, by
-    priority, what waits for its nominated node, ``held`` the part of it for which room is kept. ``pinned`` is the part
-    of used and held that may not be evicted. ``in_flight`` is what may have been admitted before this process started,
-    ``pinned_in_flight`` the part of it that may not be evicted. ``pending`` is requested by pods that wait, have
-    nothing yet and can be placed; ``waiting`` are these pods. ``claim`` is the part of its min that they may take, and
-    that nobody may borrow. ``quota`` is the elastic quota in force, if any. ``lent`` is how much of it is lent, None if
-    nobody has asked since it changed (see policy.preemption.entitlement).
-    """
-
-    quota: ElasticQuota | None = None
-    assigned: dict[str, int] = field(default_factory=dict)
-    used: dict[str, int] = field(default_factory=dict)
-    pinned: dict[str, int] = field(default_factory=dict)
-    nominated: dict[int, dict[str, int]] = field(default_factory=dict)
-    held: dict[str, int] = field(default_factory=dict)
-    in_flight: dict[str, int] = field(default_factory=dict)
-    pinned_in_flight: dict[str, int] = field(default_factory=dict)
-    nominated_in_pool: Resources = field(default_factory=dict)
-    pending: dict[str, int] = field(default_factory=dict)
-    waiting: WaitingRequests | None = field(default=None, compare=False)
-    claim: Resources = field(default_factory=dict)
-    lent: float | None = field(default=None, compare=False)
-
-    @property
-    def over_min(self) -> bool:
-        """Whether the quota's used exceeds its min in a resource that min names."""
-        if self.quota is None:
-            return False
-        used = self.used
-        for resource, least in self.quota.min.items():  # noqa: SIM110 - asked at every change; a generator takes longer
-            if used.get(resource, 0) > least:
-                return True
-        return False
-
-    def claims(self) -> Resources:
-        """Returns what the claim has to be: as much of the rest of min as waiting pods request that fit into it."""
-        if self.waiting is None or not self.pending or self.quota is None:
-            return NOTHING
-        used, coming, least = self.used, self.nominated_in_pool, self.quota.min
-        room = {r: most - used.get(r, 0) for r, most in self.quota.max.items()}
-        room |= {r: amount - used.get(r, 0) - coming.get(r, 0) for r, amount in least.items()}
-        wanted = self.waiting.fitting(room, self.pending)
-        return {r: claim for r in least if (claim := min(room[r], wanted.get(r, 0))) > 0}
-
-
-@dataclass(slots=True)
-class Pool:
-    """The sums over all elastic quotas in force. A resource is lent if it is a key of ``min``, even with zero.
-
-    ``claims`` is the part of the quotas' mins that is not used, and that pods wait for. ``outside`` is used by pods of
-    namespaces without a quota. ``capacity`` is the nodes' capacity for pods, None where it is not known.
-    """
-
-    min: dict[str, int] = field(default_factory=dict)
-    used: dict[str, int] = field(default_factory=dict)
-    nominated: dict[str, int] = field(default_factory=dict)
-    in_flight: dict[str, int] = field(default_factory=dict)
-    contributors: dict[str, int] = field(default_factory=dict)
-    claims: dict[str, int] = field(default_factory=dict)
-    outside: dict[str, int] = field(default_factory=dict)
-    capacity: Resources | None = None
-
-    def contribute(self, least: Resources) -> None:
-        """Adds a quota's min to what is lent."""
-        for resource, value in least.items():
-            self.min[resource] = self.min.get(resource, 0) + value
-            self.contributors[resource] = self.contributors.get(resource, 0) + 1
-
-    def withdraw(self, least: Resources) -> None:
-        """Takes a quota's min out of what is lent. A resource that no min names any more is no longer lent."""
-        for resource, value in least.items():
-            self.min[resource] -= value
-            self.contributors[resource] -= 1
-            if not self.contributors[resource]:
-                del self.min[resource], self.contributors[resource]
-
-    def room(self, resource: str) -> int | None:
-        """Returns the nodes' capacity of a resource for pods under quotas, used or not; None where it is not known.
-
-        It is not known for an extended resource that no node lists (see NodeTable.lists).
-        """
-        if self.capacity is None or (is_extended(resource) and resource not in self.capacity):
-            return None
-        return self.capacity.get(resource, 0) - self.outside.get(resource, 0)
-
-    def claimed_by_others(self, account: Account, resource: str) -> int:
-        """Returns the claims of all quotas except this one."""
-        return self.claims.get(resource, 0) - account.claim.get(resource, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """The way in which one pod counts in the ledger.
-
-    ``queue`` is empty for a pod in no queue. ``claims``: it waits, and room is kept for what it waits for. Where an
-    entry counts a ``number`` of pods that are alike, ``request`` is the sum of their requests. ``owner``: it is
-    pending, and an elastic quota guarantees something to its namespace.
-    """
-
-    kind: EntryKind
-    namespace: str
-    request: Resources
-    priority: int
-    pinned: bool
-    queue: str = ""
-    claims: bool = False
-    number: int = 1
-    owner: bool = False
-
-    def times(self, number: int) -> Entry:
-        """Returns the entry for so many pods like this one together."""
-        if number == 1:
-            return self
-        return replace(self, request={r: number * amount for r, amount in self.request.items()}, number=number)
-
-    @property
-    def of_one(self) -> Resources:
-        """The request of each of them."""
-        return self.request if self.number == 1 else {r: a // self.number for r, a in self.request.items()}
+    from policy.quota.entry import EntryKind
 
 
 def in_no_queue(_: Pod) -> str:
@@ -271,7 +147,7 @@ class Ledger:
         claimed = self.account(entry.namespace).claim
         self._take_out(uid)
         eases = self.queues.note(entry, None) or entry.kind != "pending"
-        self.generations.admission += eases or _is_lighter(self.account(entry.namespace).claim, claimed)
+        self.generations.admission += eases or is_lighter(self.account(entry.namespace).claim, claimed)
         return entry
 
     def restore(self, uid: str, entry: Entry | None) -> None:
@@ -423,14 +299,14 @@ class Ledger:
     def _enter(self, uid: str, entry: Entry, before: Entry | None, kept: tuple[Resources, Resources]) -> None:
         """Enters a pod that was taken out. ``kept``: what its account had in the pool for others than its used."""
         self.put_back(uid, entry)
-        eases = self.queues.note(before, entry) or (before is not None and _eases(before, entry))
+        eases = self.queues.note(before, entry) or (before is not None and may_ease(before, entry))
         lent, claimed = kept
         if lent or claimed:
             lent_now, claimed_now = self._kept_in_pool(entry.namespace)
-            eases = eases or _is_lighter(lent_now, lent)
-            if _is_lighter(claimed_now, claimed):
+            eases = eases or is_lighter(lent_now, lent)
+            if is_lighter(claimed_now, claimed):
                 taken = entry.request if entry.kind in ("assigned", "granted") else NOTHING
-                eases = eases or _is_lighter(total((claimed_now, taken)), claimed)
+                eases = eases or is_lighter(total((claimed_now, taken)), claimed)
         self.generations.admission += eases
 
     def _kept_in_pool(self, namespace: str) -> tuple[Resources, Resources]:
@@ -449,7 +325,7 @@ class Ledger:
         kinds: dict[Hashable, tuple[Entry, int]] = {}
         for key, number in Counter(map(id, entries)).items():
             entry = distinct[key]
-            first, so_far = kinds.get(same := _same(entry), (entry, 0))
+            first, so_far = kinds.get(same := key_of(entry), (entry, 0))
             kinds[same] = first, so_far + number
         for entry, number in kinds.values():
             self._apply(entry.times(number), times)
@@ -542,34 +418,3 @@ class Ledger:
 def _names_of(quota: ElasticQuota | None) -> Resources:
     """Returns the resources that a quota names, whatever the amounts."""
     return {**quota.min, **quota.max} if quota is not None else NOTHING
-
-
-def _same(entry: Entry) -> Hashable:
-    """Returns a key that is equal for entries that count alike."""
-    return (
-        entry.kind,
-        entry.namespace,
-        signature.of_part(entry.request),
-        entry.priority,
-        entry.pinned,
-        entry.queue,
-        entry.claims,
-        entry.owner,
-    )
-
-
-def _is_lighter(after: Resources, before: Resources) -> bool:
-    return any(after.get(resource, 0) < value for resource, value in before.items())
-
-
-def _eases(before: Entry, after: Entry) -> bool:
-    """Whether a pod that changes from ``before`` to ``after`` may leave room that it did not leave before."""
-    if before.kind == "pending":
-        return False
-    lighter = _is_lighter(after.request, before.request)
-    evictable = before.pinned and not after.pinned
-    waits = ("nominated", "held", "pending")
-    yields = after.kind in waits and (before.kind not in waits or after.priority < before.priority)
-    yields = yields or (before.kind == "held" and after.kind == "nominated")
-    yields = yields or after.kind == "pending"
-    return lighter or evictable or yields

@@ -7,132 +7,21 @@ Usage of a queue counts in all branches above it, too (see policy.quota.branches
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from policy.objects.resources import Resources, add, count_names, is_extended, largest, replace_part, subtract
-from policy.quota.branches import Branch, Branches, Node, branches_above, claim_of, count, unfilled_part
+from policy.objects.resources import Resources, add, count_names, is_extended, replace_part, subtract
+from policy.quota.branches import Branch, Branches, Node, branches_above, claim_of, count
 from policy.quota.changes import Changes, Generations
+from policy.quota.entry import TAKING, asked_by, weight_of
 from policy.quota.proportion import Columns, Division
-from policy.quota.sizes import WaitingRequests
+from policy.quota.queue_account import QueueAccount, Tenant
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from policy.objects.queue import Queue
-    from policy.quota.ledger import Entry
-    from policy.quota.shares import Rows
-
-Listed = Callable[[str], bool]
-"""Tells of a resource whether there is anything of it to divide (QueueLedger.lists)."""
-TAKING = frozenset({"assigned", "granted", "held"})
-"""The kinds of entries that take something of their queue; pods of any other kind wait."""
-
-
-@dataclass(slots=True)
-class Tenant:
-    """The usage of a queue by one namespace, and its fair share (``entitled``). ``waiting``: the pods of ``pending``.
-
-    ``taken`` is requested by pods on nodes, admitted pods, and pods that room is held for. ``pending`` is requested by
-    the waiting ones that can be placed, ``request`` by both. ``claim`` is the part of the fair share that it has not
-    taken and has pods waiting for. ``weight`` is its weight when ``entitled`` was computed.
-    """
-
-    taken: dict[str, int] = field(default_factory=dict)
-    pending: dict[str, int] = field(default_factory=dict)
-    request: dict[str, int] = field(default_factory=dict)
-    waiting: WaitingRequests = field(default_factory=WaitingRequests)
-    weight: int = 1
-    claim: dict[str, int] = field(default_factory=dict)
-    _entitled: Resources | None = field(default_factory=dict)
-    _rows: Rows | None = None
-    _at: int = 0
-
-    @property
-    def entitled(self) -> Resources:
-        """Its fair share of the queue."""
-        if self._entitled is None:
-            assert self._rows is not None, "whoever was told something stands somewhere"  # noqa: S101
-            self._entitled = self._rows.entitled(self._at)
-        return self._entitled
-
-    def stands_in(self, rows: Rows, at: int, weight: int) -> None:
-        """Notes the row that will hold its fair share, and the weight that it is computed by."""
-        self._rows, self._at, self.weight = rows, at, weight
-
-    def told(self) -> None:
-        """Notes that its fair share has changed."""
-        self._entitled = None
-
-    def claims(self, listed: Listed) -> dict[str, int]:
-        """Returns what the claim has to be."""
-        return (
-            _wanted(unfilled_part(self.entitled, self.taken), self.pending, self.waiting, listed)
-            if self.pending
-            else {}
-        )
-
-    @property
-    def empty(self) -> bool:
-        """Whether the namespace has no pods in the queue."""
-        return not self.taken and not self.pending
-
-
-@dataclass(slots=True)
-class QueueAccount:
-    """The usage of one queue, by namespace and together, without the queues below it.
-
-    ``parent`` is the branch that it counts in: of a queue with children its own. ``invalid`` says why it has no place
-    in the tree, ``inner`` that it has children: no pod of its own is entitled to anything then. ``opened``: neither it
-    nor a queue above it is closed. ``shut``: it exists and admits no pod, for one of these reasons.
-    ``above`` are the branches above it without the root, ``counted`` the sums elsewhere that ``taken`` is a part of.
-    ``over``: it has taken more than it deserves of some resource.
-
-    ``held`` is the part of ``taken`` by pods that room is held for. ``running`` is the part by pods on nodes, and
-    ``pinned`` the part by pods that may not be evicted. ``waiting`` are the pods of ``pending``. ``in_flight`` is what
-    may have been admitted before this process started. ``unbounded``: its demand is not seen, and taken to be all there
-    is. ``stale``: the tenants' parts have to be computed anew; ``contended``: some of them got less than they request.
-    ``rows`` are the tenants as they were then; ``unread`` names those that have changed since. ``lent`` is how much of
-    it is lent, None if nobody has asked since it changed (see policy.preemption.entitlement).
-    """
-
-    queue: Queue | None = None
-    parent: Branch | None = field(default=None, compare=False)
-    invalid: str = ""
-    inner: bool = False
-    opened: bool = False
-    shut: bool = False
-    over: bool = False
-    above: tuple[Branch, ...] = field(default=(), compare=False)
-    counted: list[dict[str, int]] = field(default_factory=list, compare=False)
-    division: Division = field(default_factory=Division)
-    taken: dict[str, int] = field(default_factory=dict)
-    running: dict[str, int] = field(default_factory=dict)
-    pinned: dict[str, int] = field(default_factory=dict)
-    held: dict[str, int] = field(default_factory=dict)
-    pending: dict[str, int] = field(default_factory=dict)
-    request: dict[str, int] = field(default_factory=dict)
-    waiting: WaitingRequests = field(default_factory=WaitingRequests)
-    in_flight: dict[str, int] = field(default_factory=dict)
-    claim: dict[str, int] = field(default_factory=dict)
-    tenants: dict[str, Tenant] = field(default_factory=dict)
-    tenant_claims: dict[str, int] = field(default_factory=dict)
-    unbounded: bool = False
-    stale: bool = True
-    contended: bool = True
-    rows: Rows | None = None
-    unread: set[str] = field(default_factory=set)
-    lent: float | None = field(default=None, compare=False)
-
-    def claims(self, listed: Listed) -> dict[str, int]:
-        """Returns what the claim has to be: what it deserves and pods wait for, and its guarantee in any case."""
-        kept = unfilled_part(self.division.guarantee, self.taken) if self.division.guarantee else {}
-        if not self.pending and not self.unbounded:
-            return kept
-        unfilled = unfilled_part(self.division.deserved, self.taken)
-        wanted = unfilled if self.unbounded else _wanted(unfilled, self.pending, self.waiting, listed)
-        return largest(wanted, kept) if kept else wanted
+    from policy.quota.entry import Entry
 
 
 class QueueLedger:
@@ -313,7 +202,7 @@ class QueueLedger:
 
     def sums(self, entry: Entry) -> list[dict[str, int]]:
         """Returns the sums that an entry of a queue is a part of. The ledger changes them, and calls settle."""
-        asks, in_flight = _asks(entry), entry.kind == "in_flight"
+        asks, in_flight = asked_by(entry), entry.kind == "in_flight"
         if not asks and not in_flight:
             return []
         account = self.account(entry.queue)
@@ -331,7 +220,7 @@ class QueueLedger:
 
         ``claims`` False: neither the claims, nor whether the queue borrows, as a question about a pod needs none of it.
         """
-        if not _asks(entry):
+        if not asked_by(entry):
             return
         account = self.accounts[entry.queue]
         tenant = account.tenants[entry.namespace]
@@ -398,7 +287,7 @@ class QueueLedger:
         for entry in (before, after):
             if entry is not None:
                 self._changes.note(entry.namespace, entry.queue)
-        if _asks(before) != _asks(after):
+        if asked_by(before) != asked_by(after):
             self._generations.shares += 1
             for entry in (before, after):
                 if entry is not None and (account := self.accounts.get(entry.queue)) is not None:
@@ -410,7 +299,7 @@ class QueueLedger:
                     self._generations.shares += 1  # its usage is subtracted from what the others share
         if before is not None:
             self.drop_if_empty(before)
-        return before is not None and bool(before.queue) and _weight(after) < _weight(before)
+        return before is not None and bool(before.queue) and weight_of(after) < weight_of(before)
 
     def touch(self, account: QueueAccount) -> None:
         """Notes that something about a queue, if it exists, has changed."""
@@ -450,34 +339,3 @@ class QueueLedger:
 def _names_of(queue: Queue | None) -> Resources:
     """Returns the resources that a queue names, whatever the amounts."""
     return {**queue.capability, **queue.guarantee} if queue is not None else {}
-
-
-def _wanted(unfilled: Resources, pending: Resources, waiting: WaitingRequests, listed: Listed) -> dict[str, int]:
-    """Returns the part of an unfilled bound that waiting pods could use: nothing, if none of them fits into it.
-
-    Without that check, whole pods of room would stay idle: for the fractions of a pod that every queue is left with, or
-    for the rest of one resource where another is used up. Of a resource that no node lists there may be enough for all.
-    """
-    if not waiting.any_fits(unfilled):
-        enough = {resource: amount for resource, amount in pending.items() if not listed(resource)}
-        if not enough or not waiting.any_fits({**unfilled, **enough}):
-            return {}
-    return {
-        resource: min(left, pending[resource])
-        for resource, left in unfilled.items()
-        if resource in pending and left >= waiting.smallest(resource)
-    }
-
-
-def _asks(entry: Entry | None) -> tuple[str, str, Resources] | None:
-    """Returns queue, namespace and request of a pod that takes or claims something. Admitting changes none of them."""
-    if entry is None or not (entry.kind in TAKING or (entry.claims and entry.queue)):
-        return None
-    return entry.queue, entry.namespace, entry.request
-
-
-def _weight(entry: Entry | None) -> int:
-    """Returns how much a pod keeps from others, in steps: 2 if it has taken something, 1 if it has a claim, else 0."""
-    if entry is None:
-        return 0
-    return 2 if entry.kind in TAKING else 1 if entry.claims else 0

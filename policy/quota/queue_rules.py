@@ -24,7 +24,8 @@ from policy.quota.rule import QUEUE, Figures, Rule, Use
 if TYPE_CHECKING:
     from policy.objects.pod import Pod
     from policy.quota.ledger import Ledger
-    from policy.quota.queue_ledger import QueueAccount, QueueLedger
+    from policy.quota.queue_account import QueueAccount
+    from policy.quota.queue_ledger import QueueLedger
 
 
 def conditions(queue: Queue, division: Division | None) -> list[Condition]:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from policy.objects.resources import Resources
     from policy.quota.fair_share import Amounts
-    from policy.quota.queue_ledger import QueueAccount, QueueLedger, Tenant
+    from policy.quota.queue_account import QueueAccount, Tenant
+    from policy.quota.queue_ledger import QueueLedger
 
 WANTED, TAKEN, PENDING, SMALLEST, CLAIM, ENTITLED = range(6)
 """Kinds of numbers in the rows: fields of a tenant by name, and the smallest amount that one of its pods waits for."""

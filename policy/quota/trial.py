@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from policy.objects.pod import Pod
-    from policy.quota.ledger import Entry, Ledger
+    from policy.quota.entry import Entry
+    from policy.quota.ledger import Ledger
 
 
 class Lifted:

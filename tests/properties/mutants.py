@@ -20,7 +20,8 @@ from policy.objects.resources import NOTHING
 from policy.preemption import entitlement, eviction_trial, reclaim, victims
 from policy.queueing import ungating
 from policy.quota import exempt
-from policy.quota.ledger import Account, Ledger, Pool
+from policy.quota.account import Account, Pool
+from policy.quota.ledger import Ledger
 
 _EXEMPT = ("tests/unit/quota/test_exempt.py", "tests/properties/test_exempt.py")
 _GANGS = ("tests/unit/preemption/test_reclaim_for_gangs.py",)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from policy.cluster.cluster import Cluster
 from policy.queueing.waking import to_wake
+from policy.quota.account import Account
 from policy.quota.elastic_quota import BORROWING, MAX
-from policy.quota.ledger import Account
 from tests.properties.world import PENDING, a_quota, clusters, seeds
 from tests.unit.given import refused_for
 from tests.worlds.walk import by_dice

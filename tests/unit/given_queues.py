@@ -10,7 +10,8 @@ from policy.objects.queue import Queue
 from policy.quota import proportion, shares
 from policy.quota.changes import Changes, Generations
 from policy.quota.proportion import Division
-from policy.quota.queue_ledger import QueueAccount, QueueLedger, Tenant
+from policy.quota.queue_account import QueueAccount, Tenant
+from policy.quota.queue_ledger import QueueLedger
 from policy.quota.queue_tree import QueueTree
 from policy.stepwise import at_once
 from tests.unit.given import amounts, pod

@@ -12,7 +12,7 @@ from policy.cluster.cluster import Cluster
 from policy.nodes.table import NodeTable
 from policy.quota.changes import Changes
 from policy.quota.proportion import Division
-from policy.quota.queue_ledger import Tenant
+from policy.quota.queue_account import Tenant
 
 DECIDES = ("filter", "admit", "check", "refusal", "why_waits", "grant")
 """What decides in a cluster: methods of a part of it."""

@@ -2,7 +2,8 @@
 
 import pytest
 
-from policy.quota.ledger import Account, Ledger
+from policy.quota.account import Account
+from policy.quota.ledger import Ledger
 from tests.unit.given import amounts, pod, quota
 
 
