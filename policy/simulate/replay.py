@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from math import inf
 
+from policy.cluster.unschedulable import PATIENCE
 from policy.objects.batch_job import BatchJob
 from policy.objects.group import Group
 from policy.objects.membership import Namespace
@@ -104,6 +105,7 @@ class Replay:
         self.at = 0.0
         self.states: list[State] = []
         self._waiting = 0
+        self._claims_fall_at = 0.0
         self._simulation = simulation
         self._cluster = simulation.cluster
         self._resumes = resumes
@@ -129,10 +131,12 @@ class Replay:
         Raises PingPong.
         """
         while (at := self._next()) <= until and at < inf:
-            self._pass_time(at)
+            before, came = self._simulation.steps, self._pass_time(at)
             yield from self._simulation.settle_steps()
             while self._take_note():  # a job that was taken back may fit elsewhere at once
                 yield from self._simulation.settle_steps()
+            if self._gangs is not None and (came or self._simulation.steps != before):
+                self._claims_fall_at = at + PATIENCE + 1
             self.states.append(State(self.at, dict(self._running), self._waiting))
             yield
         self._pass_time(min(until, max(self.at, at)) if until < inf else self.at)
@@ -141,7 +145,7 @@ class Replay:
         times = [self._arrivals[-1].submitted] if self._arrivals else []
         times += [self._ends[0][0]] if self._ends else []
         again_at = self._simulation.again_at - self._begin
-        times += [again_at] if again_at > self.at else []
+        times += [each for each in (again_at, self._claims_fall_at) if each > self.at]
         times += self._reserving_at()
         return min(times, default=inf)
 
@@ -160,7 +164,9 @@ class Replay:
             ends = (each.since + terms.max_duration + 1 - self._begin for each in self._cluster.reservations.reserved)
             yield from (at for at in ends if at > self.at)
 
-    def _pass_time(self, at: float) -> None:
+    def _pass_time(self, at: float) -> bool:
+        """Lets time pass; returns whether jobs have come or ended."""
+        before = len(self._ends), len(self._arrivals)
         for resource, amount in self._running.items():
             self.used[resource] = self.used.get(resource, 0.0) + amount * (at - self.at)
         self.at = at
@@ -177,6 +183,7 @@ class Replay:
             else:
                 self._not_starving.append(self.played[job.name])
             self._wait_in_line(job)
+        return before != (len(self._ends), len(self._arrivals))
 
     def _wait_in_line(self, job: RecordedJob) -> None:
         created = self._begin + job.submitted

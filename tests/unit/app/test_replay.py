@@ -379,6 +379,13 @@ def test_a_job_starves_though_nothing_else_happens_at_that_time(play):
     assert waits_by_team(told["policies"][0]) == {"x": 0, "y": 1999, "z": 2050}
 
 
+def test_what_a_gang_claims_in_vain_is_lent_after_half_a_minute(play):
+    rows = csv_of("other,other,0,1000,,1,1", "gang,a,1,10,,3,1", "borrower,b,2,10,,1,1")
+    policies = {"elastic": [quota("a", min={"cpu": 3}), quota("b", min={"cpu": 0})]}
+    told = document(play, rows, "--nodes", "3x1", "--jobs", "gangs", policies=policies, end=".csv")
+    assert waits_by_team(told["policies"][0]) == {"other": 0, "a": 999, "b": 31}
+
+
 def test_settings_of_a_policy_that_are_wrong_are_named(play):
     wrong = {"p": {"reserve": {"starvingAfter": -1}}}
     status, text = play([swf_line(1, 0, 10)], policies={"p": [node("n1", **cpus(1))]}, settings=wrong)
