@@ -286,10 +286,9 @@ class Gates:
 
     def in_groups(self) -> Iterator[str]:
         """Yields UIDs of the pods that wait in a group."""
-        for line in self.lines.values():
-            for job in line.jobs.values():
-                if not job.name.startswith(ALONE):
-                    yield from job.members
+        for (_, name), lines in self.groups.items():
+            for where in lines:
+                yield from self.lines[where].jobs[name].members
 
     def line_of(self, uid: str) -> tuple[Where, Line, GatedJob] | None:
         """Returns the key of a pod's line, the line, and its job there; None if it waits at no gate."""

@@ -188,7 +188,7 @@ class UnschedulablePods:
         lost = [uid for pods in group.without_claim.values() for uid in pods]
         for uid in lost:
             self._give_back_claim(uid)
-        return [*lost, *group.gated]
+        return [*lost, *group.gated] if lost else lost
 
     def _lose(self, now: float) -> list[str]:
         """Takes the claim from pods whose patience has run out; returns the UIDs of those without one now."""

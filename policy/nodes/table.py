@@ -331,6 +331,15 @@ class NodeTable:
         column = self.columns.get(resource)
         return column is not None and bool((self.free[:, column] <= 0).any())
 
+    def first_by_name(self, rows: NDArray[np.intp]) -> str:
+        """Returns the name that comes first of these rows' nodes. There is one."""
+        order: NDArray[np.intp] | None = self.memo_of_nodes.get("order of names")
+        if order is None:
+            order = np.empty(len(self.names), np.intp)
+            order[sorted(range(len(self.names)), key=self.names.__getitem__)] = np.arange(len(self.names))
+            self.memo_of_nodes["order of names"] = order
+        return self.names[rows[order[rows].argmin()]]
+
     def mask_of(self, names: Iterable[str]) -> Mask:
         """Returns a mask of the rows of these nodes; unknown names are left out."""
         mask = np.zeros(len(self.names), np.bool_)

@@ -317,8 +317,7 @@ class Simulation:
             names = [table.names[row] for row in rows]
             preferred = set(preferred_nodes.preferred(cluster, pod, names))
             points += np.array([100 * (name in preferred) for name in names])
-        best: list[int] = rows[points == points.max()].tolist()
-        return min(table.names[row] for row in best)
+        return table.first_by_name(rows[points == points.max()])
 
     def _bind(self, pod: Pod, node: str) -> None:
         bound = replace(pod, node=node, nominated_node="", unschedulable=None, started=self.time)
