@@ -21,7 +21,7 @@ from policy.objects.pod import Pod
 from policy.objects.queue import ROOT
 from policy.quota import elastic_quota
 from policy.quota.rules import named_in
-from policy.simulate.simulation import LARGEST_JOB
+from policy.simulate.waiting_jobs import LARGEST_JOB
 from policy.stepwise import Steps
 
 MOST_NAMED = 1000

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from heapq import heapify, heappop, heappush
 from math import inf
 
 import numpy as np
@@ -27,27 +28,21 @@ from policy.objects.reservation import RECLAIM
 from policy.preemption import joint_plans, preemptors, reclaim, victims
 from policy.preemption.plans import NoPlan, Plan
 from policy.preemption.preemptors import Shape
-from policy.queueing.ungating import has_room_for_all, largest_part, may_go_without_room
+from policy.queueing.ungating import has_room_for_all, largest_part
 from policy.quota.exempt import is_critical
 from policy.quota.kept_nodes import refusal_by
 from policy.reserve import node_reservation, preferred_nodes, promises, starving
 from policy.reserve.node_reservation import ReserveDecision
 from policy.reserve.starving import Terms
+from policy.simulate.waiting_jobs import JobsAlike, Place, PodTurn, WaitingJobs, may_start
 from policy.stepwise import Steps
 
 RowNumbers = NDArray[np.intp]
 
 NO_ROOM = "no node has room for it, or is one that it may go to"
-NOT_STARTED = "it is not started"
 BROKEN_GANG = "GangBroken"
 JOB_FAILED = "JobFailed"
 PROMISED_START = "PromisedStart"
-LARGEST_JOB = 1000
-"""Pods of the largest Job that is started: tenants may write any number."""
-REMEMBERED = 1000
-"""Kinds of Jobs that are remembered beside those of waiting ones."""
-SKIPPED = 50
-"""Jobs that are passed over between two pauses, as others like them were not started."""
 RESTS = 4
 """The most times that waiting pods lose their claims, so that others come first, before it stops."""
 
@@ -94,10 +89,8 @@ class Simulation:
         self._near_others = False
         self._failed: dict[Hashable, str] = {}
         self._failed_as_of: Hashable = None
-        self._without_room: set[int] = set()
-        self._kinds: dict[str, tuple[Pod, tuple[int, int]]] = {}
-        self._numbers: dict[Hashable, int] = {}
-        self._room: NDArray[np.int64] | None = None
+        self._not_started: dict[str, Pod] = {}
+        self._jobs = WaitingJobs(cluster)
 
     @property
     def time(self) -> float:
@@ -149,44 +142,64 @@ class Simulation:
     def _place_steps(self) -> Steps[None]:
         """Tries all waiting pods in order. Once one has failed, it fails all pods that are alike without a try.
 
-        It does so until something has changed that could help one of them.
+        It does so until something has changed that could help one of them. Of Jobs that wait as a whole it tries the
+        first of each kind, and the next if that was started. If a start eases something, those after it have a try.
         """
+        jobs = self._jobs
         if self._failed_as_of != (helped := self._what_could_help()):
             self._failed_as_of = helped
             self._failed.clear()
-            self._without_room.clear()
-            if len(self._kinds) > REMEMBERED + 2 * len(self.cluster.pending):  # of those that have started
-                self._kinds.clear()
-                self._numbers.clear()
-        failed, self._room = self._failed, None
-        waiting = (pod for pod in self.cluster.pending.values() if not (pod.terminating or pod.gated))
-        for number, pod in enumerate(sorted(waiting, key=turn)):
-            current = self.cluster.pending.get(pod.uid)
-            if current is None:
-                continue
-            if current.stands_for is not None:
-                if not (passed_over := self._is_passed_over(current)):
-                    yield from self._place_job_steps(current)
-                if not passed_over or number % SKIPPED == 0:
-                    yield
-                continue
-            alike = self._kind(current)
-            if alike in failed:
-                self._fail(current, failed[alike])
-            elif message := (yield from self._attempt_steps(current)):
-                failed[alike] = message
+            self._not_started.clear()
+            jobs.anything_may_help()
+        others = yield from jobs.look_steps()
+        places: list[Place] = [(turn(pod), pod) for pod in others]
+        places += yield from jobs.first_steps()
+        heapify(places)
+        while places:
+            at, place = heappop(places)
+            if isinstance(place, Pod):
+                yield from self._place_one_steps(place.uid)
+            elif (yield from self._start_one_steps(place, at)) and (following := jobs.following(place, at)):
+                heappush(places, following)
             yield
+            if helped != (now := self._what_could_help()):
+                helped = now
+                jobs.rules_may_help()
+                places = [each for each in places if isinstance(each[1], Pod)]
+                places += yield from jobs.first_steps(at)
+                heapify(places)
 
-    def _is_passed_over(self, stand_in: Pod) -> bool:
-        """Whether it is known of a Job, without a try, that it is not started now."""
-        alike, shape = self._kind_of_job(stand_in)
-        return alike in self._failed or (shape in self._without_room and self._waits_for_room(stand_in))
+    def _place_one_steps(self, uid: str) -> Steps[None]:
+        """Tries to place a pod, or to start an elastic Job, if it still waits and none that is alike has failed."""
+        pod = self.cluster.pending.get(uid)
+        if pod is None:
+            return
+        if pod.stands_for is not None:
+            if self._not_started.get(uid) is not pod and not (yield from self._start_part_steps(pod)):
+                self._not_started[uid] = pod
+            return
+        alike = self._kind(pod)
+        if alike in self._failed:
+            self._fail(pod, self._failed[alike])
+        elif message := (yield from self._attempt_steps(pod)):
+            self._failed[alike] = message
 
-    def _place_job_steps(self, stand_in: Pod) -> Steps[None]:
-        """Tries to start a Job, and notes if that failed."""
-        alike, _ = self._kind_of_job(stand_in)
-        if not (yield from self._start_steps(stand_in)):
-            self._failed[alike] = NOT_STARTED
+    def _start_one_steps(self, kind: JobsAlike, at: PodTurn) -> Steps[bool]:
+        """Starts the Job of a kind whose turn it is, if it may start; returns whether it was started."""
+        stand_in = self.cluster.pod(*at[2:])
+        if stand_in is None or not self._jobs.may_start(kind, stand_in):
+            return False
+        yield from self._start_steps(stand_in)
+        return True
+
+    def _start_part_steps(self, stand_in: Pod) -> Steps[bool]:
+        """Starts as much of an elastic Job as there is room for, if that may start; returns whether it was started."""
+        yield
+        part = self._with_room(stand_in)
+        if not may_start(self.cluster, part, lambda: has_room_for_all(self.cluster, part)):
+            return False
+        yield from self._start_steps(part)
+        return True
 
     def _attempt_steps(self, pod: Pod) -> Steps[str]:
         """Tries to place a pod; returns the message if it fails."""
@@ -195,21 +208,12 @@ class Simulation:
             self._fail(pod, message)
         return message
 
-    def _start_steps(self, stand_in: Pod) -> Steps[bool]:
-        """Starts a Job that waits as a whole, if the rules admit it, and there is room for all of its pods.
-
-        Its pods are tried at once: the room is theirs. Returns whether it was started.
-        """
-        cluster = self.cluster
-        yield
-        part = self._with_room(stand_in)
-        if part.stands_for is None or part.stands_for.pods > LARGEST_JOB or not self._may_start(part):
-            return False
+    def _start_steps(self, stand_in: Pod) -> Steps[None]:
+        """Starts a Job that waits as a whole. Its pods are tried at once: the room is theirs."""
         self.steps += 1
-        for pod in cluster.queued_jobs.make_pods(part, self.now):
+        for pod in self.cluster.queued_jobs.make_pods(stand_in, self.now):
             yield from self._attempt_steps(pod)
             yield
-        return True
 
     def _with_room(self, stand_in: Pod) -> Pod:
         """Returns the part of an elastic Job that there is room for, or the least; of any other Job all of it."""
@@ -218,54 +222,6 @@ class Simulation:
             return stand_in
         part = largest_part(self.cluster, stand_in, partial(has_room_for_all, self.cluster))
         return part if part is not None else self.cluster.queued_jobs.at_least(stand_in)
-
-    def _may_start(self, stand_in: Pod) -> bool:
-        cluster = self.cluster
-        if not cluster.gate_admission.holds(stand_in):
-            return True
-        shape = self._kind_of_job(stand_in)[1]
-        if self._is_more_than_all_room(stand_in):  # soon said: on a busy cluster that holds for most Jobs
-            self._without_room.add(shape)
-        if shape in self._without_room and not may_go_without_room(cluster, stand_in):
-            return False
-        if cluster.check(stand_in) is not None:
-            return False
-        if shape not in self._without_room and has_room_for_all(cluster, stand_in):
-            return True
-        self._without_room.add(shape)
-        return may_go_without_room(cluster, stand_in)
-
-    def _waits_for_room(self, stand_in: Pod) -> bool:
-        """Whether a Job for which there is no room may not start without room either."""
-        return self.cluster.gate_admission.holds(stand_in) and not may_go_without_room(self.cluster, stand_in)
-
-    def _is_more_than_all_room(self, stand_in: Pod) -> bool:
-        """Whether all nodes together had less room than a Job asks for when the present round of attempts began."""
-        table = self.cluster.table
-        if self._room is None:
-            self._room = table.free.clip(0).sum(axis=0)
-        room, columns = self._room, table.columns
-        return any(amount > room[columns[name]] for name, amount in stand_in.request.items() if name in columns)
-
-    def _kind_of_job(self, stand_in: Pod) -> tuple[int, int]:
-        """Returns numbers for the kind of a stand-in and for the room that it asks for.
-
-        They are kept: most Jobs wait through many rounds, and do not change. An elastic Job has a room of its own.
-        """
-        cluster, job = self.cluster, stand_in.stands_for
-        lasts = not cluster.reservations.reserved.version and not cluster.reservations.held
-        known = self._kinds.get(stand_in.uid) if lasts and not cluster.ledger.run_time_limits.most else None
-        if known is not None and known[0] is stand_in:
-            return known[1]
-        elastic = job is not None and job.least > 0
-        shape = stand_in.uid if elastic else (stand_in.priority, cluster.queued_jobs.shapes_of(stand_in))
-        found = self._number(self._kind(stand_in)), self._number(("shape", shape))
-        if not elastic:
-            self._kinds[stand_in.uid] = stand_in, found
-        return found
-
-    def _number(self, key: Hashable) -> int:
-        return self._numbers.setdefault(key, len(self._numbers))
 
     def _kind(self, pod: Pod) -> Hashable:
         """Returns a key for pods of which none is placed if one is not. A pod of a gang, or with a node, is alone."""
@@ -279,7 +235,7 @@ class Simulation:
         cluster = self.cluster
         too_long = cluster.ledger.runs_too_long(pod)
         until = cluster.reservations.nodes.first_start_after(pod)
-        return signature.by_rules_and_nodes(pod, pod.queue), cluster.queued_jobs.shapes_of(pod), too_long, until
+        return signature.by_rules_and_nodes(pod, pod.queue), too_long, until
 
     def _try(self, pod: Pod) -> str:
         """Makes one attempt of the scheduler: its own filters first, then ours. Returns the message if it fails."""

@@ -17,7 +17,7 @@ from app.store.heeded import FOR
 from app.store.jobs import JOBS
 from app.store.namespaces import NAMESPACES
 from app.store.priority_classes import PRIORITY_CLASSES
-from policy.simulate.simulation import LARGEST_JOB
+from policy.simulate.waiting_jobs import LARGEST_JOB
 from tests.unit.app.given import client_of, made, node, pod, queue, quota, refused, see, store_with
 from tests.unit.app.manifest_folder import Folder
 from tests.unit.app.test_gates import Ungating

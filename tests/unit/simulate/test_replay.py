@@ -1,0 +1,50 @@
+"""A recorded workload that is played on a cluster: how much work that is. What it tells: tests/unit/app/test_replay.py.
+
+Work is counted in lines of Python that are run, as seconds vary.
+"""
+
+import pytest
+
+from policy.cluster.cluster import Cluster
+from policy.objects.node import Node
+from policy.quota.elastic_quota import elastic_quota
+from policy.reserve.starving import Terms
+from policy.simulate.replay import RecordedJob, Replay
+from policy.simulate.simulation import Simulation
+from policy.stepwise import at_once
+from tests.unit.app.lines import lines_once
+
+TEAMS, CORES = 3, 24
+MAX = {"cpu": 1000 * CORES // TEAMS}
+MORE_THAN_DOUBLE = 2.5
+
+
+def work(jobs, most):
+    """The lines that it takes to play jobs of a few kinds that all come at once."""
+    cluster = Cluster(settle_time=0)
+    for number in range(CORES // 8):
+        cluster.upsert_node(Node(f"n{number}", {"cpu": 8000, "pods": 100}))
+    for team in range(TEAMS):
+        cluster.upsert_quota(elastic_quota(f"t{team}", "q", 0.0, MAX, most))
+    cluster.begin()
+    recorded = [
+        RecordedJob(
+            name=f"j{number:04}",
+            team=f"t{number % TEAMS}",
+            submitted=0.0,
+            run=60.0 + number % 7,
+            pods=1 + number % 4,
+            request={"cpu": 2000, "pods": 1},
+        )
+        for number in range(jobs)
+    ]
+    replay = Replay(Simulation(cluster, Terms(), 1e9), recorded)
+    lines = lines_once(at_once, replay.play_steps())
+    assert all(each.ended is not None for each in replay.played.values())
+    return lines
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("most", [{}, MAX], ids=["by room", "by max"])
+def test_twice_the_jobs_on_a_contended_cluster_take_twice_the_work(most):
+    assert work(220, most) <= MORE_THAN_DOUBLE * work(110, most)
