@@ -338,7 +338,7 @@ class NodeTable:
             order = np.empty(len(self.names), np.intp)
             order[sorted(range(len(self.names)), key=self.names.__getitem__)] = np.arange(len(self.names))
             self.memo_of_nodes["order of names"] = order
-        return self.names[rows[order[rows].argmin()]]
+        return self.names[int(rows[order[rows].argmin()])]
 
     def mask_of(self, names: Iterable[str]) -> Mask:
         """Returns a mask of the rows of these nodes; unknown names are left out."""

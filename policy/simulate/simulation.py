@@ -297,7 +297,8 @@ class Simulation:
         waiting = preemptors.waiting(cluster, self.now, 0.0)
         waiting += sorted(self._free_of_rules(), key=turn)
         without_victims: set[tuple[int, tuple[Shape, ...]]] = set()
-        lowest = min((pod.priority for pod in cluster.pods.values() if pod.assigned), default=inf)
+        pods = cluster.pods.values() if waiting else ()
+        lowest = min((pod.priority for pod in pods if pod.assigned), default=inf)
         seen: set[str] = set()
         too_few: set[Key] = set()
         for pod in waiting:

@@ -48,7 +48,7 @@ class JobsAlike:
 
 
 Place = tuple[PodTurn, JobsAlike | Pod]
-"""What is tried in its turn: a pod, or the first Job of a kind."""
+"""A pod, or the first Job of a kind, with its sort key: these are tried in turn."""
 
 
 class WaitingJobs:
@@ -130,7 +130,7 @@ class WaitingJobs:
     def _may_start_steps(self, kinds: list[JobsAlike]) -> Steps[list[JobsAlike]]:
         """Returns those of some peers that may start, as far as one question about the smallest of them tells.
 
-        Whoever is refused is refused with a larger request, too, unless only that asks for what its min names.
+        The rules refuse a larger request, too, unless only that asks for a resource which its min names.
         """
         cluster, without = self._cluster, list[JobsAlike]()
         if not cluster.gate_admission.is_gated(kinds[0].where[1], jobs=True):
