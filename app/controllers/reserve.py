@@ -156,7 +156,9 @@ class Reserve:
 
         They count at once, before they are recorded: otherwise another pod might be promised the same room.
         """
-        cluster, now = self._store.cluster, self._epoch()
+        cluster = self._store.cluster
+        # whatever our clock says: they come after those that are there
+        now = max([self._epoch(), *(each.since for each in cluster.reservations.reserved)])
         made = [node_reservation.reservation_of(job, place, now) for place in places]
         unrecorded = {reservation.name: reservation for reservation in made}
         for reservation in made:

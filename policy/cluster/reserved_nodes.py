@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import compress
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -295,4 +296,13 @@ class ReservedNodes:
 
 def is_behind(each: Reservation, other: Reservation) -> bool:
     """Whether a node was reserved for the first of these after the second."""
-    return (each.since, each.name) > (other.since, other.name)
+    return turn_of(each) > turn_of(other)
+
+
+def turn_of(reservation: Reservation) -> tuple[int, float, str]:
+    """Returns a key by which reservations of a node are in the order in which they were made.
+
+    The API server tells that in whole seconds. Of those of one second a job that is promised its start comes first: it
+    was promised room beside those before it, so nobody gets before it later.
+    """
+    return int(reservation.since), reservation.promised_start or inf, reservation.name

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil, inf
 
 from policy.cluster.cluster import Cluster
-from policy.cluster.reserved_nodes import is_behind
+from policy.cluster.reserved_nodes import is_behind, turn_of
 from policy.nodes import fit
 from policy.objects.pod import Pod
 from policy.objects.reservation import Reservation
@@ -237,7 +237,7 @@ def _on_node(
 ) -> _OnNode:
     """Returns who is on a node, and what is to be free for this job and for all whom it was reserved for before."""
     name, need = reservation.node, dict[str, int]()
-    last = max((each for each in own if each.node == name), key=lambda each: (each.since, each.name))
+    last = max((each for each in own if each.node == name), key=turn_of)
     on = cluster.reservations.nodes.on(name)
     for each in on.members if on is not None else ():
         if not is_behind(each, last):

@@ -118,6 +118,16 @@ def test_a_node_is_reserved_as_soon_as_the_pod_starves_and_its_pods_are_told():
     assert len(world.api.events) == 1
 
 
+def test_a_node_is_reserved_after_those_that_are_there_also_by_a_slow_clock():
+    world = World(waiting("first"), waiting("second"))
+    earlier = Reservation(
+        "starving-x", PodName("a", "first", "a/first"), "n1", (), EPOCH + 500, STARVING, job="pods/first"
+    )
+    world.store.cluster.upsert_reservation(earlier)
+    world.passes(101)
+    assert {each.pod.name: each.since for each in world.store.cluster.reservations.reserved}["second"] == EPOCH + 500
+
+
 @pytest.mark.parametrize("another_leads", [False, True])
 def test_the_next_leader_keeps_to_the_same_nodes(another_leads):
     world = World(*gang("w1", "w2"))
