@@ -79,6 +79,11 @@ class KubernetesActuator:
         self._reporting = asyncio.Semaphore(REPORTS_AT_ONCE)
         self._reports: set[asyncio.Task[None]] = set()
 
+    async def be_answered(self) -> None:
+        """Returns once the API server has said how it is, or cannot be reached. It looks at its etcd, too."""
+        with suppress(ActionFailed):
+            await self._send("GET", "/livez")
+
     async def bind(self, pod: Pod, node: str) -> None:
         """Creates the Binding. Raises ActionFailed."""
         binding = {

@@ -38,6 +38,9 @@ class TimedOut(Rejected):
 class Actuator(Protocol):
     """The only interface through which anything is written."""
 
+    async def be_answered(self) -> None:
+        """Returns once the API server has answered a question that has to do with no namespace."""
+
     async def bind(self, pod: Pod, node: str) -> None:
         """Binds a pod to a node. Raises ActionFailed."""
 

@@ -25,6 +25,9 @@ class RecordingActuator:
     def __init__(self, store: Store) -> None:
         self._store = store
 
+    async def be_answered(self) -> None:
+        """Returns at once: there is no API server."""
+
     async def bind(self, pod: Pod, node: str) -> None:
         """Puts a pod on a node. Raises ActionFailed."""
         cluster = self._store.cluster

@@ -51,8 +51,8 @@ class Gates:
         self._lookahead = settings.lookahead
         again = store.cluster.gates.look_again
         starts = max(settings.concurrency, of_jobs.concurrency)
-        self._gate_seats = WriteSeats(settings.concurrency, store.clock, again)
-        self._start_seats = WriteSeats(starts, store.clock, again)
+        self._gate_seats = WriteSeats(settings.concurrency, store.clock, again, actuator.be_answered)
+        self._start_seats = WriteSeats(starts, store.clock, again, actuator.be_answered)
         self._seen: tuple[int, ...] = ()
         self._looked = float("-inf")
         self._rejected: KeyedBackoff[str] = KeyedBackoff(*REJECTED)

@@ -29,7 +29,7 @@ class Doors(RecordingActuator):
     def __init__(self, store):
         super().__init__(store)
         self.opened, self.failures, self.tried, self.hanging = [], [], [], {}
-        self.hangs = True
+        self.asked, self.busy, self.hangs = [], False, True
         self.under_way = self.most_under_way = 0
 
     def give_up(self):
@@ -44,6 +44,11 @@ class Doors(RecordingActuator):
         for each in self.hanging.values():
             each.set_result(None)
         self.hanging.clear()
+
+    async def be_answered(self):
+        self.asked.append(list(self.opened))
+        if self.busy:
+            await asyncio.Event().wait()
 
     async def open_gate(self, pod):
         if pod.namespace == "hanging":
@@ -176,6 +181,21 @@ def test_a_namespace_in_which_patches_hang_keeps_no_other_waiting(monkeypatch, c
     ungating.clock.now += write_seats.AGAIN[0] - 1
     ungating.look()
     assert ungating.doors.tried == tried
+
+
+def test_on_a_busy_machine_nobody_loses_his_turn_by_a_slow_patch(monkeypatch):
+    monkeypatch.setattr(write_seats, "SLOW", 0.01)
+    each_two = (behind(f"{namespace[0]}{number}", namespace) for number in range(2) for namespace in ("a", "hanging"))
+    ungating = Ungating(HANGING, *each_two, concurrency=1)
+    ungating.doors.busy = True
+
+    def all_are_open():
+        if ungating.doors.asked and ungating.doors.hanging:
+            ungating.doors.answer()
+        return len(ungating.doors.opened) == 4
+
+    ungating.look(until=all_are_open)
+    assert (ungating.doors.asked, ungating.doors.opened) == ([["a0"]], ["a0", "h0", "a1", "h1"])
 
 
 def test_after_hanging_patches_one_is_tried_and_the_others_once_it_is_answered(monkeypatch):

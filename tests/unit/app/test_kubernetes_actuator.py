@@ -62,6 +62,17 @@ def test_nobody_waits_for_an_event():
     assert (api.asked, api.answered) == (3, 0)
 
 
+def test_whether_the_api_server_answers_is_asked_of_no_namespace():
+    class Ill(ApiServer):
+        async def send(self, method, path, *_request, **_more):
+            self.paths.append((method, path))
+            return 500, b""
+
+    api = Ill()
+    asyncio.run(KubernetesActuator(api).be_answered())
+    assert api.paths == [("GET", "/livez")]
+
+
 def test_what_is_under_way_at_the_end_arrives():
     api = reported(3, answer)
     assert api.answered == 3
