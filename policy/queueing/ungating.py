@@ -203,7 +203,7 @@ class UngatingRound:
         group = cluster.gangs.gang_of(pod)
         missing = max(1, group.minimum - len(cluster.gangs.ready(group) - {pod.uid})) if group else 1
         if missing == 1:
-            lacking = self._lacking(where[0], cluster.queued_jobs.demands_of(pod))
+            lacking = self._lacking(where[0], cluster.queued_jobs.demands_of(pod), self._lookahead)
             beyond = bool(lacking) or not (cluster.attempts.keeps_claim(pod) and has_room_for_all(cluster, pod))
             if beyond and (self._some_beyond(where, lacking) or not may_go_without_room(cluster, pod)):
                 return []
@@ -223,8 +223,11 @@ class UngatingRound:
     def _open_part(self, where: Where, pod: Pod, now: float) -> list[Pod]:
         """Lets an elastic Job start, or grow, with as many pods as the rules admit and there is room for; or not.
 
-        Like other Jobs it may start without room, if others owe it that, but then with as few pods as are enough.
+        Like other Jobs it may start without room, if others owe it that, but then with as few pods as are enough. It
+        grows without lookahead: what is on its way may be its own pods.
         """
+        grows = pod.stands_for is not None and pod.stands_for.grows
+        lookahead = 1.0 if grows else self._lookahead
         job = self._cluster.batch_jobs.of_stand_in(pod)
         lowered = self._cluster.lowered
         if job is not None and job.runs and (lowered.rests(job) or lowered.is_taken_from(job)):
@@ -232,13 +235,13 @@ class UngatingRound:
 
         def has_room(part: Pod) -> bool:
             demands = self._cluster.queued_jobs.demands_of(part)
-            return not self._lacking(where[0], demands) and has_room_for_all(self._cluster, part)
+            return not self._lacking(where[0], demands, lookahead) and has_room_for_all(self._cluster, part)
 
         part = largest_part(self._cluster, pod, has_room)
         beyond = part is None
         if part is None:
             part = self._cluster.queued_jobs.at_least(pod)
-            lacking = self._lacking(where[0], self._cluster.queued_jobs.demands_of(part))
+            lacking = self._lacking(where[0], self._cluster.queued_jobs.demands_of(part), lookahead)
             if self._some_beyond(where, lacking) or not may_go_without_room(self._cluster, part):
                 return []
             if self._cluster.check(part) is not None:
@@ -253,7 +256,7 @@ class UngatingRound:
         cluster = self._cluster
         members = sorted(job.members.values(), key=turn)[:missing]
         asked = total(each.request for each in members)
-        lacking = self._lacking(where[0], {members[0].constraints.tolerations: asked})
+        lacking = self._lacking(where[0], {members[0].constraints.tolerations: asked}, self._lookahead)
         beyond = bool(lacking)
         if len(members) < missing or (beyond and self._some_beyond(where, lacking)):
             return []
@@ -300,7 +303,7 @@ class UngatingRound:
                 self._ungate(pod, Ungated(stands[0], pod.request, placed=True), now)
                 yield [pod]
 
-    def _lacking(self, queue: str, demands: Mapping[tuple[Toleration, ...], Resources]) -> list[str]:
+    def _lacking(self, queue: str, demands: Mapping[tuple[Toleration, ...], Resources], lookahead: float) -> list[str]:
         """Returns the resources of which nodes, with the lookahead, lack room beside all ungated pods of the queue.
 
         Nodes with taints that pods do not tolerate do not count for what is requested with these tolerations.
@@ -312,7 +315,7 @@ class UngatingRound:
             for free in [table.room(One(tolerations))]
             for resource, asked in request.items()
             if asked and table.lists(resource)
-            if opened.get(resource, 0) + asked > self._lookahead * free.get(resource, 0)
+            if opened.get(resource, 0) + asked > lookahead * free.get(resource, 0)
         ]
 
     def _some_beyond(self, where: Where, lacking: list[str]) -> bool:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from policy.cluster import gates
 from policy.cluster.queued_jobs import MOST_LATE
 from policy.objects.constraints import Constraints, Taint, Toleration
 from policy.objects.job_kind import JobKind
@@ -38,9 +39,9 @@ def queued(*jobs: QueuedJob, cpu: float = 8, most: float = 99, least: float = 0)
     return divided(cluster)
 
 
-def started(cluster, now: float = 0) -> list[str]:
+def started(cluster, now: float = 0, lookahead: float = 1) -> list[str]:
     """What is let go in one round: Jobs by name, pods by UID."""
-    ungating = UngatingRound(divided(cluster), lookahead=1)
+    ungating = UngatingRound(divided(cluster), lookahead)
     return [each.stands_for.name if each.stands_for else each.uid for some in ungating.run(now) for each in some]
 
 
@@ -106,6 +107,38 @@ def test_jobs_that_are_refused_are_looked_at_again_a_few_times_at_most(monkeypat
     for _ in UngatingRound(cluster, lookahead=1).run(0):
         cluster.gates.look_again()  # as if something went on and on
     assert len(asked) <= 2 * (AGAIN + 1)
+
+
+@pytest.mark.parametrize(("lookahead", "number"), [(1, 10), (1.2, 12)])
+def test_a_few_jobs_more_are_started_than_there_is_room_for(lookahead, number):
+    cluster = queued(*(job(f"j{number:02}", 1) for number in range(20)), cpu=10)
+    assert len(started(cluster, lookahead=lookahead)) == number
+
+
+def test_a_job_that_was_taken_back_has_no_room_until_its_pods_have_gone():
+    train = job("train", 2)
+    cluster = queued(train, cpu=2)
+    for number in range(2):
+        cluster.upsert_pod(its_pod(train, number, node="n1", terminating=True), now=0)
+    for number in range(2):
+        assert started(cluster) == []
+        cluster.delete_pod(f"train-{number}")
+    assert started(cluster) == ["train"]
+
+
+def test_pods_of_a_started_job_that_find_no_place_lose_their_room_in_the_end():
+    train = job("train", 2)
+    cluster = queued(train, cpu=2)
+    started(cluster)
+    is_seen_started(cluster, train)
+    for number in range(2):
+        cluster.upsert_pod(its_pod(train, number), now=0)
+    no_place = Unschedulable("Unschedulable", "0/1 nodes are available", 0)
+    cluster.upsert_pod(its_pod(train, 1, unschedulable=no_place), now=1)
+    cluster.tick(1 + gates.PATIENCE - 0.1)
+    assert used(cluster) == 2
+    cluster.tick(1 + gates.PATIENCE)
+    assert used(cluster) == 1
 
 
 def test_a_job_and_gated_pods_stand_in_one_line():

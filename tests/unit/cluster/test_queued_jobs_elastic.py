@@ -32,9 +32,9 @@ def running(of: QueuedJob, parallelism: int, missing: int = 99) -> QueuedJob:
     return replace(of, suspended=False, parallelism=parallelism, lacking=lacking)
 
 
-def let_go(cluster: Cluster, now: float = 0) -> dict[str, int]:
+def let_go(cluster: Cluster, now: float = 0, lookahead: float = 1) -> dict[str, int]:
     """What is started or enlarged in one round: Jobs by name, and the parallelism that each gets."""
-    ungating = UngatingRound(divided(cluster), lookahead=1)
+    ungating = UngatingRound(divided(cluster), lookahead)
     return {each.stands_for.name: each.stands_for.granted for some in ungating.run(now) for each in some}
 
 
@@ -189,6 +189,19 @@ def test_it_grows_only_into_free_room_though_others_owe_it_more():
     let_go(cluster)
     runs(cluster, train, 1)
     assert let_go(cluster) == {}
+
+
+def test_it_does_not_grow_into_the_room_of_its_own_pods_that_are_on_their_way():
+    """With the lookahead other Jobs are started beyond the room of nodes."""
+    train = elastic(1, 12)
+    cluster = queued(train, cpu=10)
+    assert let_go(cluster, lookahead=1.2) == {"train": 10}
+    cluster.queued_jobs.upsert(running(train, 10), now=0)
+    for number in range(10):
+        comes(cluster, train, number)
+    assert let_go(cluster, lookahead=1.2) == {}
+    cluster.queued_jobs.upsert(elastic(1, 9, name="other"), now=0)
+    assert let_go(cluster, lookahead=1.2) == {"other": 2}
 
 
 def test_others_owe_it_no_more_than_its_minimum_where_there_is_no_room():
