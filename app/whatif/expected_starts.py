@@ -99,9 +99,13 @@ class ExpectedStarts:
             try:
                 is_complete = await at_leisure(forecast.play_steps(), deadline, pause)
             finally:
-                found = {uid: start for uid, start in forecast.found.items() if not self._lacks_claim(uid)}
+                lacking = set[str]()
+                for uid in forecast.found.keys() | forecast.earliest.keys():
+                    lacking |= {uid} if self._lacks_claim(uid) else set()
+                    await pause.if_due()
+                found = {uid: start for uid, start in forecast.found.items() if uid not in lacking}
                 without = forecast.waiting | (forecast.found.keys() - found.keys())
                 self._found, self._without = found, without if is_complete else set()
-                self._earliest = {uid: at for uid, at in forecast.earliest.items() if not self._lacks_claim(uid)}
+                self._earliest = {uid: at for uid, at in forecast.earliest.items() if uid not in lacking}
                 self.errors.expect(found, now + epoch)
                 await at_leisure(discard_steps(copy), pause=pause)

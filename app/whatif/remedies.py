@@ -24,7 +24,6 @@ from policy.nodes import fit
 from policy.objects.pod import Pod
 from policy.preemption import victims
 from policy.preemption.plans import Plan
-from policy.simulate.snapshot import copy_steps
 from policy.stepwise import Steps
 
 MOST = 6
@@ -85,7 +84,7 @@ class RemedySearch:
 
     def run_steps(self) -> Steps[None]:
         """Tries the possible remedies one by one."""
-        cluster = yield from copy_steps(self._scene.taken)
+        cluster = yield from self._scene.copy_steps()
         yield from self._add_ways_steps(cluster)
         pod = cluster.pod(self._namespace, self._name)
         if pod is not None and fit.unlisted(cluster.table, pod) and cluster.check(pod) is None:
@@ -153,7 +152,7 @@ class RemedySearch:
                 return _remedy(list(parts.values()), list(made.values()), tried=WITH_ALL)
             cluster = trial.cluster
             if cluster.pod(self._namespace, self._name) is None:  # it was placed, and evicted again
-                cluster = yield from copy_steps(self._scene.taken)
+                cluster = yield from self._scene.copy_steps()
                 changes.apply(cluster, made_now, self._scene.taken.now, trial.simulation.time)
             pod = cluster.pod(self._namespace, self._name)
             more = (yield from remedies_steps(cluster, pod, ahead(cluster, pod))) if pod else []

@@ -16,9 +16,8 @@ from app.whatif.difference import difference_steps, numbers_steps
 from app.whatif.models import WhatIfModel
 from app.whatif.remedies import RemedySearch, TriedRemedy
 from app.whatif.trial import Scene, Trial, run_on_steps, run_steps
-from policy.cluster.cluster import Cluster
 from policy.objects.pod import Pod
-from policy.simulate.snapshot import copy_steps, discard_steps, snapshot
+from policy.simulate.snapshot import snapshot
 from policy.stepwise import Steps
 
 T = TypeVar("T")
@@ -61,22 +60,19 @@ class Trials:
     async def what_if(self, changes: Iterable[Change]) -> WhatIfModel:
         """Returns the effect of these changes on the cluster. Raises Problem (422, 503)."""
         changes, limit = list(changes), self._settings.whatif.time_limit
-        copies, deadline = list[Cluster](), time.perf_counter() + limit
+        deadline = time.perf_counter() + limit
         with undisturbed():
             scene = self.scene()
             try:
-                cluster = await at_leisure(copy_steps(scene.taken), deadline)
-                copies.append(cluster)
+                cluster = await at_leisure(scene.copy_steps(), deadline)
                 before = await at_leisure(numbers_steps(cluster), deadline)
                 trial = await at_leisure(run_on_steps(cluster, scene, changes), deadline)
                 otherwise = await self._or_none(run_steps(scene, ()), deadline)
-                copies += [otherwise.cluster] if otherwise else []
                 return await at_leisure(difference_steps(before, trial, otherwise), deadline + 1)
             except TimeIsUp:
                 raise Problem(503, f"the answer takes longer than {limit:g} s", retry_after=60) from None
             finally:
-                for each in copies:
-                    await at_leisure(discard_steps(each))
+                await at_leisure(scene.discard_steps())
 
     async def remedies(self, pod: Pod, said: Hashable) -> Searched:
         """Searches for remedies of a waiting pod, within ``whatif.remedyTime``. Never raises.
@@ -89,9 +85,12 @@ class Trials:
         if known is not None and (known.said == said or now - known.at < RESTRAINT * known.took):
             return known.found
         deadline = time.perf_counter() + limit
-        with undisturbed(), suppress(TimeIsUp):
-            search, started = RemedySearch(self.scene(), pod), self._store.clock()
-            await at_leisure(search.run_steps(), deadline)
+        with undisturbed():
+            scene, started = self.scene(), self._store.clock()
+            search = RemedySearch(scene, pod)
+            with suppress(TimeIsUp):
+                await at_leisure(search.run_steps(), deadline)
+            await at_leisure(scene.discard_steps())
         found = Searched(search.found, COMPLETE if search.complete else OUT_OF_TIME)
         self._known[pod.uid] = Known(now, self._store.clock() - started, said, found)
         return found

@@ -4,15 +4,17 @@ The objects of a cluster never change, they are replaced; so a snapshot is a few
 showing these objects to a new cluster. So there is only one way in which its sums come about.
 """
 
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
+from typing import Any
 
 from policy.cluster.budgets import Budget
 from policy.cluster.cluster import Cluster
 from policy.cluster.gang_holds import HOLD_TIME, Hold
 from policy.cluster.quota_manager import Limit
 from policy.cluster.unschedulable import PATIENCE
-from policy.nodes.table import NodeTable
 from policy.objects.batch_job import BatchJob
 from policy.objects.device import DeviceClaim, DeviceClass, DeviceRequests, DeviceSlice
 from policy.objects.group import Group
@@ -30,6 +32,8 @@ from policy.stepwise import Steps
 
 SLICE = 20
 """Nodes that are copied between two pauses: about a millisecond."""
+FREED = 100
+"""Objects of a copy that are freed between two pauses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,18 +131,20 @@ def snapshot(cluster: Cluster, now: float) -> Snapshot:
     )
 
 
-def copy_steps(taken: Snapshot) -> Steps[Cluster]:
+def copy_steps(taken: Snapshot, copies: list[Cluster] | None = None) -> Steps[Cluster]:
     """Returns a cluster of its own that stands as the snapshot does. It pauses after some pods.
 
-    Pods that an earlier process may have admitted count as waiting: in a copy nothing is on its way.
+    It is appended to ``copies`` at once, so that it can be discarded if it is never completed. Pods that an earlier
+    process may have admitted count as waiting: in a copy nothing is on its way.
     """
     cluster = Cluster(taken.rules, settle_time=0, overdue_after=taken.overdue_after, stuck_after=taken.stuck_after)
+    if copies is not None:
+        copies.append(cluster)
     cluster.leaving.pass_time(taken.epoch)
     cluster.protection.pass_time(taken.protected_now)
     cluster.protection.least.update(taken.min_run_times)
     cluster.ledger.run_time_limits.most.update(taken.max_run_times)
-    _copy_bounds(cluster, taken)
-    yield
+    yield from _copy_bounds_steps(cluster, taken)
     for number, device_slice in enumerate(taken.device_slices):
         cluster.devices.upsert_slice(device_slice)
         if number % SLICE == 0:
@@ -166,10 +172,12 @@ def _grant(cluster: Cluster, granted: Granted, now: float) -> None:
         cluster.table.add(pod, hold.node)
 
 
-def _copy_bounds(cluster: Cluster, taken: Snapshot) -> None:
+def _copy_bounds_steps(cluster: Cluster, taken: Snapshot) -> Steps[None]:
     """Adds the objects that bound pods."""
-    for namespace in taken.namespaces:
+    for number, namespace in enumerate(taken.namespaces):
         cluster.upsert_namespace(namespace)
+        if number % SLICE == 0:
+            yield
     for queue in taken.queues:
         cluster.upsert_queue(queue)
     for group in taken.groups:
@@ -178,8 +186,10 @@ def _copy_bounds(cluster: Cluster, taken: Snapshot) -> None:
         cluster.upsert_weight(of_namespace, name, weight)
     for of_namespace, limit in taken.limits:
         cluster.upsert_limit(of_namespace, limit)
-    for quota in taken.quotas:
+    for number, quota in enumerate(taken.quotas):
         cluster.upsert_quota(quota)
+        if number % SLICE == 0:
+            yield
     for budget in taken.budgets:
         cluster.upsert_budget(budget)
     _copy_defaults(cluster, taken)
@@ -224,10 +234,25 @@ def _copy_pods_steps(cluster: Cluster, taken: Snapshot) -> Steps[None]:
 
 
 def discard_steps(cluster: Cluster) -> Steps[None]:
-    """Takes a finished copy apart in steps, so that all its objects need not be freed at once."""
-    cluster.table.memo.clear()
-    for part in (cluster.pods, cluster.ledger.entries, cluster.attempts.unschedulable_since, cluster.attempts.refused):
-        part.clear()
-        yield
-    cluster.table = NodeTable()
-    yield
+    """Takes a finished copy apart in steps, so that its objects are freed some at a time.
+
+    The parts of a cluster know each other. So without this the collector of cycles would free all of it at once.
+    """
+    for held in list(_held_by_parts(cluster)):
+        while held:
+            for _ in range(min(FREED, len(held))):
+                held.popitem()
+            yield
+
+
+def _held_by_parts(cluster: Cluster) -> Iterator[dict[Any, Any]]:
+    """Yields the maps of objects that the parts of a cluster hold. Maps of amounts may belong to others, too."""
+    parts, seen = deque[object]([cluster]), {id(cluster)}
+    while parts:
+        for value in vars(parts.popleft()).values():
+            if isinstance(value, dict):
+                if not all(isinstance(each, int) for each in islice(value.values(), 1)):
+                    yield value
+            elif type(value).__module__.startswith("policy.") and hasattr(value, "__dict__") and id(value) not in seen:
+                seen.add(id(value))
+                parts.append(value)

@@ -23,10 +23,12 @@ from policy.objects.pod import Pod, Unschedulable
 from policy.objects.queue import Queue
 from policy.quota.elastic_quota import elastic_quota
 from policy.reserve.starving import Terms
-from policy.simulate.snapshot import copy_steps, snapshot
+from policy.simulate.expected_start import Forecast
+from policy.simulate.snapshot import _held_by_parts, copy_steps, snapshot
 from policy.stepwise import at_once
 from tests.properties import by_chance
 from tests.properties.world import a_cluster, limits, seeds
+from tests.worlds.anatomy import standing
 from tests.worlds.walk import by_dice, scaled
 
 NO_ROOM = Unschedulable("Unschedulable", "0/2 nodes are available: 2 Insufficient cpu.")
@@ -102,6 +104,21 @@ def test_pods_that_are_copied_together_count_as_they_did_one_by_one(seed):
     assert {node: copied.table.pods_on(node) for node in copied.table.rows} == {
         node: cluster.table.pods_on(node) for node in cluster.table.rows
     }
+
+
+@given(seeds)
+def test_a_copy_that_is_discarded_takes_nothing_from_the_cluster(seed):
+    cluster = (a_world if seed % 2 else a_cluster)(by_dice(seed))
+    at_once(cluster.divide_steps())
+    before, scene = standing(cluster), Scene(snapshot(cluster, 0.0), Terms(), 0.0)
+    at_once(run_steps(scene, ()))
+    [copy] = scene.copies
+    at_once(Forecast(at_once(scene.copy_steps()), Terms(), 0.0, 0.0, cluster.ended.estimate).play_steps())
+    maps = {id(each) for each in _held_by_parts(cluster)}
+    assert not any(id(each) in maps for made in scene.copies for each in _held_by_parts(made))
+    at_once(scene.discard_steps())
+    assert (copy.pods, copy.ledger.accounts, scene.copies) == ({}, {}, [])
+    assert standing(cluster) == before
 
 
 def a_world(pick):

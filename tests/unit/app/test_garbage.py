@@ -8,9 +8,15 @@ import weakref
 import pytest
 
 from app.garbage import undisturbed
+from app.settings import Settings
 from app.sources import manifests
 from app.sources.manifests import MANY, ManifestSource, read
-from tests.unit.app.given import empty_store, pod
+from app.store.heeded import GATE
+from app.whatif.service import Trials
+from app.whatif.trial import Scene
+from policy.simulate.snapshot import FREED, copy_steps, discard_steps, snapshot
+from policy.stepwise import at_once
+from tests.unit.app.given import empty_store, node, pod, quota, refused, store_with
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +58,42 @@ def test_reading_a_folder_leaves_next_to_nothing_to_be_found(folder):
     gc.disable()
     read(folder.path)
     assert gc.collect() < 300
+
+
+def test_a_copy_that_is_discarded_leaves_little_to_be_found():
+    def left(discard):
+        cluster = at_once(copy_steps(taken))
+        gc.collect()
+        gc.disable()
+        steps = sum(1 for _ in discard_steps(cluster)) if discard else 0
+        assert not discard or steps > 300 / FREED
+        del cluster
+        return gc.collect()
+
+    waiting = [refused(pod(f"w{number}", f"a{number % 30}")) for number in range(300)]
+    gated = [pod(f"g{number}", f"a{number % 30}", schedulingGates=[{"name": GATE}]) for number in range(300)]
+    store = store_with(node("n1"), *(quota(f"a{number}") for number in range(30)), *waiting, *gated)
+    taken = snapshot(store.cluster, store.clock())
+    assert left(discard=True) < left(discard=False) / 5
+
+
+def test_a_search_for_remedies_discards_its_copies_also_if_time_is_up(monkeypatch):
+    store = store_with(node("n1"), quota("a", max={"cpu": 1}), refused(pod("p", requests={"cpu": "2"})))
+    waits, scenes = store.cluster.pod("a", "p"), []
+    made = Trials.scene
+
+    def noted(self):
+        scenes.append(made(self))
+        return scenes[-1]
+
+    monkeypatch.setattr(Trials, "scene", noted)
+    copies = []
+    monkeypatch.setattr(Scene, "discard_steps", lambda self: copies.append(len(self.copies)) or (each for each in ()))
+    for limit in (60.0, 0.0):
+        settings = Settings.model_validate({"whatif": {"remedy_time": limit}})
+        asyncio.run(Trials(store, settings).remedies(waits, ""))
+    assert copies[0] > 1
+    assert copies[1] == 1, "not even the first was complete"
 
 
 def test_a_folder_is_read_undisturbed(folder, monkeypatch):

@@ -106,14 +106,14 @@ def test_a_copy_that_remedies_were_tried_on_stands_as_before(monkeypatch):
     for name, items in situations().items():
         store = store_with(*items)
         made = []
-        copied = remedies.copy_steps
+        copied = Scene.copy_steps
 
-        def copy_steps(taken, made=made, copied=copied):
-            cluster = yield from copied(taken)
+        def copy_steps(scene, made=made, copied=copied):
+            cluster = yield from copied(scene)
             made.append(cluster)
             return cluster
 
-        monkeypatch.setattr(remedies, "copy_steps", copy_steps)
+        monkeypatch.setattr(Scene, "copy_steps", copy_steps)
         alone(monkeypatch, store)
         [cluster] = made
         assert {pod.uid for pod in cluster.pods.values()} == store.cluster.pods.keys(), name
@@ -126,7 +126,7 @@ def test_a_copy_that_remedies_were_tried_on_stands_as_before(monkeypatch):
         assert cluster.membership.groups == store.cluster.membership.groups
         assert cluster.membership.weights == store.cluster.membership.weights
         assert cluster.budgets == store.cluster.budgets
-        monkeypatch.setattr(remedies, "copy_steps", copied)
+        monkeypatch.setattr(Scene, "copy_steps", copied)
 
 
 def test_of_a_search_that_comes_to_its_end_only_what_works_with_all_others_is_left():
