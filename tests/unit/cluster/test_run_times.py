@@ -163,7 +163,7 @@ def evicting(pod=POD, *, rules=EVICTING, budget=False, governed=True, **said):
         ({"run_time": 60, "priority": 2 * 10**9}, {}, None),
         ({"run_time": 60}, {"budget": True}, None),
         ({"run_time": 60}, {"governed": False}, None),
-        ({"run_time": 60}, {"rules": Rules()}, None),
+        pytest.param({"run_time": 60}, {"rules": Rules()}, None, id="nothing is enforced"),
     ],
     ids=str,
 )
