@@ -1,6 +1,7 @@
 """What tests of every kind share: the real control plane, for those that need it."""
 
 import gc
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,6 +37,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> sharing.FromBothEnds | None:
     """Have one process begin at the end, where files are shared out."""
     return sharing.FromBothEnds(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """How many processes ``-n auto`` has: tests wait for a third of the time, for servers and commands of their own."""
+    return (os.cpu_count() or 1) * 3 // 2
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -20,14 +20,18 @@ def lines_once(work, *arguments):
     """How many lines of Python are run. Garbage of others is not collected meanwhile: it may end by lines of ours."""
     count = 0
 
-    def trace(frame, event, _argument):
+    def within(_frame, event, _argument):
         nonlocal count
-        count += event == "line"
-        return trace if frame.f_code.co_filename.startswith(OURS) else None
+        if event == "line":
+            count += 1
+        return within
+
+    def called(frame, _event, _argument):
+        return within if frame.f_code.co_filename.startswith(OURS) else None
 
     before, collects = sys.gettrace(), gc.isenabled()
     gc.disable()
-    sys.settrace(trace)
+    sys.settrace(called)
     try:
         work(*arguments)
     finally:
