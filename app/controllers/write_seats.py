@@ -141,7 +141,8 @@ class WriteSeats:
     async def _once_slower_than_others(self, write: _Write, answered: Callable[[], Awaitable[None]]) -> None:
         await asyncio.sleep(SLOW / 2)
         with suppress(TimeoutError):
-            await asyncio.wait_for(answered(), UNANSWERED)
+            async with asyncio.timeout(UNANSWERED):  # wait_for may swallow that the write has ended just then
+                await answered()
         await asyncio.sleep(SLOW / 2)
         write.slow = True
         self._go_on_without_seat(write)

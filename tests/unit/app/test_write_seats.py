@@ -69,3 +69,22 @@ def test_a_write_that_takes_longer_than_all_else_gives_its_seat_back():
 def test_a_write_does_not_keep_its_seat_for_long_though_nothing_is_answered(monkeypatch):
     monkeypatch.setattr(write_seats, "UNANSWERED", 0.01)
     assert while_a_write_is_slow(comes_back).is_slow_in("slow")
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_nobody_watches_a_write_that_ends_just_as_all_else_is_answered(turns):
+    """Else its seat would be given back a second time."""
+
+    async def scenario():
+        busy = Busy()
+        await busy.seats.take()
+        with busy.seats.writing_in("slow"):
+            await asyncio.wait_for(busy.asked.wait(), 5)
+            busy.answers.set()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(scenario())
