@@ -77,7 +77,7 @@ class Devices:
         before = self.claims.get(claim.key)
         if before != claim:
             self.claims[claim.key] = claim
-            self._cluster.queued_jobs.claim_changed(claim.key)
+            self._cluster.queued_jobs.demands.claim_changed(claim.key)
             if before is None:
                 self._claim_came_or_went(claim.key)
             else:
@@ -86,7 +86,7 @@ class Devices:
     def delete_claim(self, namespace: str, name: str) -> None:
         """Removes a claim. Does nothing for an unknown one."""
         if self.claims.pop((namespace, name), None) is not None:
-            self._cluster.queued_jobs.claim_changed((namespace, name))
+            self._cluster.queued_jobs.demands.claim_changed((namespace, name))
             self._claim_came_or_went((namespace, name))
 
     def upsert_template(self, namespace: str, name: str, requests: DeviceRequests) -> None:

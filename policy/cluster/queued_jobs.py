@@ -10,18 +10,20 @@ for the others, at the end of its line, and is granted as many of them as there 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
 
+from policy.cluster.early_pods import EarlyPods
 from policy.cluster.gates import Ungated
+from policy.cluster.job_demands import JobDemands
+from policy.cluster.job_starts import JobStarts, Part
 from policy.objects.job_kind import JOB
 from policy.objects.owned_pods import owner_uid
 from policy.objects.queued_job import (
     PREFIX,
     key_of,
     pods_of,
-    set_of,
     shapes_of,
     stand_in,
     started,
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from policy.objects.batch_job import BatchJob
     from policy.objects.constraints import Toleration
     from policy.objects.pod import Pod
-    from policy.objects.queued_job import Key, PodSet, QueuedJob
+    from policy.objects.queued_job import Key, QueuedJob
     from policy.objects.resources import Resources
     from policy.stepwise import Steps
 
@@ -45,19 +47,6 @@ START_PATIENCE = 60.0
 """Seconds after its start for which room is kept for pods of a Job that have not come."""
 MOST_LATE = 1000
 """Late Jobs that are noted at most: replicas that do not lead tell nobody of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """How many pods of an elastic Job are granted, and whether it was suspended and its parallelism before that."""
-
-    pods: int
-    suspended: bool
-    parallelism: int
-
-    def is_seen_by(self, job: QueuedJob) -> bool:
-        """Whether a Job is seen to have been changed since: usually by our patch."""
-        return (job.suspended, job.parallelism) != (self.suspended, self.parallelism)
 
 
 class QueuedJobs:
@@ -71,21 +60,17 @@ class QueuedJobs:
     def __init__(self, cluster: Cluster, patience: float) -> None:
         self.arrived: set[str] = set()
         self.late: list[tuple[QueuedJob, int, int]] = []
+        self.demands = JobDemands(cluster)
+        self._starts = JobStarts()
+        self._early = EarlyPods(patience)
         self._cluster = cluster
         self._patience = patience
         self._jobs: dict[Key, QueuedJob] = {}
         self._names: dict[str, set[str]] = {}
-        self._until: dict[str, float] = {}
         self._asked: dict[str, float] = {}
-        self._came: dict[str, Counter[int]] = {}
-        self._parts: dict[str, _Part] = {}
-        self._granted: dict[str, QueuedJob] = {}
         self._settled: dict[Key, str] = {}  # UIDs of Jobs that were started, and for which nothing is kept any more
         self._made: dict[Key, list[str]] = {}
-        self._outdated: dict[Key, None] = {}
-        self._naming: dict[tuple[str, str], dict[Key, None]] = {}
         self._others: Counter[str] = Counter()
-        self._ownerless: dict[str, tuple[float, list[str]]] = {}
         self._now = -inf
 
     def __contains__(self, key: Key) -> bool:
@@ -133,11 +118,10 @@ class QueuedJobs:
             self.delete(job.key)
         elif known is not None:
             self._note_grant(known)
-        self._outdated.pop(job.key, None)
         if not job.awaits_pods:
             self._settled.pop(job.key, None)
-        self._note_claims(job)
-        self._jobs[job.key] = job = self._filled(job)
+        self.demands.note(job, self._jobs.get(job.key))
+        self._jobs[job.key] = job = self.demands.of(job)
         names = self._names.setdefault(job.namespace, set())
         self._others[job.namespace] += job.kind is not JOB and job.key[1] not in names
         names.add(job.key[1])
@@ -148,8 +132,7 @@ class QueuedJobs:
         job = self._jobs.pop(key, None)
         if job is None:
             return
-        self._outdated.pop(key, None)
-        self._forget_claims(job)
+        self.demands.forget(job)
         names = self._names[job.namespace]
         names.discard(key[1])
         self._others[job.namespace] -= job.kind is not JOB
@@ -178,22 +161,18 @@ class QueuedJobs:
         The demand of Jobs that wait is then computed anew by ``renew_steps``, as tenants choose how many there are.
         """
         if namespace:
-            self._outdated.update(((namespace, name), None) for name in self._names.get(namespace, ()))
+            self.demands.defaults_changed((namespace, name) for name in self._names.get(namespace, ()))
         else:
-            self._outdated.update(dict.fromkeys(self._jobs))
-
-    def claim_changed(self, key: tuple[str, str]) -> None:
-        """Sees that a claim of devices came, changed or went: Jobs whose pods name it may demand something else."""
-        if key in self._naming:
-            self._outdated.update(self._naming[key])
+            self.demands.defaults_changed(self._jobs)
 
     def renew_steps(self) -> Steps[None]:
         """Computes the demand of Jobs anew that wait and whose defaults have changed. It pauses after each Job."""
-        for key in list(self._outdated):
-            job = self._jobs.get(key) if key in self._outdated else None
-            self._outdated.pop(key, None)
+        outdated = self.demands.outdated
+        for key in list(outdated):
+            job = self._jobs.get(key) if key in outdated else None
+            outdated.pop(key, None)
             if job is not None and uid_of_stand_in(job.uid) not in self._cluster.gates.ungated:
-                renewed = self._filled(job)
+                renewed = self.demands.of(job)
                 if renewed.pod_sets != job.pod_sets:
                     self._jobs[key] = renewed
                     self._stand(renewed, self._now)
@@ -202,14 +181,14 @@ class QueuedJobs:
     def is_outdated(self, pod: Pod) -> bool:
         """Whether a pod is a stand-in whose demand has still to be computed anew, so that its Job may not start yet."""
         job = pod.stands_for
-        return job is not None and key_of(job.kind, pod.namespace, job.name) in self._outdated
+        return job is not None and key_of(job.kind, pod.namespace, job.name) in self.demands.outdated
 
     def waits(self, job: QueuedJob) -> bool:
         """Whether a Job waits for us to start it, or to let it grow: its namespace or its label says that it is ours.
 
         A Job without pods to run waits for nothing. Nor does one whose pods have all come, before it was seen started.
         """
-        return (job.suspended or job.least > 0) and self._is_ours(job) and any(self._missing(job))
+        return (job.suspended or job.least > 0) and self._is_ours(job) and any(self._starts.missing(job))
 
     def part(self, pod: Pod, pods: int) -> Pod:
         """Returns the stand-in of an elastic Job for so many of its pods alone."""
@@ -226,14 +205,13 @@ class QueuedJobs:
         """Notes that a part of an elastic Job is granted: it is to run with these pods, or with these, too."""
         job = self.of(part)
         assert job is not None and part.stands_for is not None, "it is a stand-in"  # noqa: S101, PT018
-        self._parts[part.uid] = _Part(part.stands_for.pods, job.suspended, job.parallelism)
+        self._starts.grant(part.uid, Part(part.stands_for.pods, job.suspended, job.parallelism))
 
     def not_started(self, uid: str, now: float) -> None:
         """Notes that a stand-in waits again, for all pods of its Job. Does nothing if its Job is seen started."""
         if uid in self._cluster.gates.ungated:
             return
-        known = self._parts.pop(uid, None), self._granted.pop(uid, None)
-        if known != (None, None):  # its Job may have changed since it was granted
+        if self._starts.take_back(uid):  # its Job may have changed since it was granted
             pod = self._cluster.pods.get(uid)
             job = self.of(pod) if pod is not None else None
             if job is not None:
@@ -253,22 +231,22 @@ class QueuedJobs:
         job = self._job_of(pod)
         if job is None:
             if self._others[pod.namespace]:
-                self._note_ownerless(pod, now)
+                self._note_early(pod, now)
             return
         uid = uid_of_stand_in(job.uid)
         ungated = self._cluster.gates.ungated.get(uid)
         if ungated is None:
             return
         self._note_grant(job)
-        granted = self._as_granted(job)
-        self._came.setdefault(uid, Counter())[set_of(granted, pod, self._missing(granted))] += 1
+        granted = self._starts.as_granted(job)
+        self._starts.has_come(granted, pod)
         self._keep_for_missing(job, ungated, now)
         if pod.pending and not pod.terminating and self._cluster.check(pod) is None:
             self._take_over(pod, ungated, now)
 
     def owner_seen(self, job: BatchJob, now: float) -> None:
         """Sees a job that has an owner, or may own pods. Those that came before it take over their parts now."""
-        for uid in self._ownerless.pop(job.uid, (now, []))[1]:
+        for uid in self._early.take(job.uid):
             if (pod := self._cluster.pods.get(uid)) is not None:
                 self.see(pod, None, now)
 
@@ -309,29 +287,14 @@ class QueuedJobs:
     def tick(self, now: float) -> None:
         """Releases what is kept for pods that have not come in time, and notes their Jobs as ``late``."""
         self._now = now
-        while self._ownerless and next(iter(self._ownerless.values()))[0] <= now:
-            del self._ownerless[next(iter(self._ownerless))]
-        for uid in [uid for uid, until in self._until.items() if until <= now]:
-            (job, missing), part = self._kept(uid), self._parts.get(uid)
+        self._early.tick(now)
+        for uid in [uid for uid, until in self._starts.until.items() if until <= now]:
+            (job, missing), part = self._kept(uid), self._starts.part(uid)
             if part is None or part.suspended:
-                late = job, missing, self._as_granted(job).pods if part is None else part.pods
+                late = job, missing, self._starts.as_granted(job).pods if part is None else part.pods
                 self.late = [*self.late[1 - MOST_LATE :], late]
             self._settle(job, now)
         self._ask_again(now)
-
-    def _note_claims(self, job: QueuedJob) -> None:
-        """Notes which claims the pods of a Job name, instead of those that they named before."""
-        if (known := self._jobs.get(job.key)) is not None:
-            self._forget_claims(known)
-        for claim in _claims_of(job):
-            self._naming.setdefault(claim, {})[job.key] = None
-
-    def _forget_claims(self, job: QueuedJob) -> None:
-        for claim in _claims_of(job):
-            naming = self._naming.get(claim, {})
-            naming.pop(job.key, None)
-            if not naming:
-                self._naming.pop(claim, None)
 
     def _job_of(self, pod: Pod) -> QueuedJob | None:
         """Returns the Job that a pod belongs to, if that waits or is being started: its own, or one above that."""
@@ -343,61 +306,19 @@ class QueuedJobs:
         job = self._jobs.get(key_of(owner.kind, owner.namespace, owner.name)) if owner is not None else None
         return job if job is not None and owner is not None and job.uid == owner.uid else None
 
-    def _note_ownerless(self, pod: Pod, now: float) -> None:
+    def _note_early(self, pod: Pod, now: float) -> None:
         """Notes for a while a pod whose controller is not known yet: the watches of two kinds are not in step."""
         uid, known = owner_uid(pod), self._cluster.batch_jobs
         if uid and pod.pending and known.of(pod) is None and known.others.get(uid) is None:
-            self._ownerless.setdefault(uid, (now + self._patience, []))[1].append(pod.uid)
-
-    def _filled(self, job: QueuedJob) -> QueuedJob:
-        shared: set[str] = set()
-        return replace(job, pod_sets=tuple([self._set_filled(each, shared) for each in job.pod_sets]))
-
-    def _set_filled(self, given: PodSet, shared: set[str]) -> PodSet:
-        """Returns a pod set with what its pods will take. ``shared``: claims that count for a set before it."""
-        pod = given.pod
-        if given.template is not None:
-            pod = self._cluster.pod_defaults.fill(pod, given.template)
-            if pod.needs is not None:
-                pod = replace(pod, needs=replace(pod.needs, request=pod.request))
-        pod, together = self._cluster.devices.of_job(pod, shared)
-        return replace(given, pod=pod, together=together)
+            self._early.note(uid, pod.uid, now)
 
     def _stand_in(self, job: QueuedJob, counts: list[int], *, at_gate: bool) -> Pod:
-        uid = uid_of_stand_in(job.uid)
-        part = self._parts.get(uid)
-        begins = (job.suspended if part is None else part.suspended) and uid not in self._came
-        return stand_in(job, counts, at_gate=at_gate, begins=begins)
-
-    def _missing(self, job: QueuedJob) -> list[int]:
-        """Returns how many pods of each pod set have not come: of a part that was granted, or of all it waits for."""
-        uid = uid_of_stand_in(job.uid)
-        part, came = self._parts.get(uid), self._came.get(uid, Counter())
-        counts = waiting(job) if part is None else [part.pods]
-        return [max(0, count - came[at]) for at, count in enumerate(counts)]
+        return stand_in(job, counts, at_gate=at_gate, begins=self._starts.begins(job))
 
     def _note_grant(self, job: QueuedJob) -> None:
         """Remembers a Job as it was granted, if it is being started."""
-        uid = uid_of_stand_in(job.uid)
-        if uid in self._cluster.gates.ungated:
-            self._granted.setdefault(uid, job)
-
-    def _as_granted(self, job: QueuedJob) -> QueuedJob:
-        """Returns a Job with no more pods, and with no others, than were granted.
-
-        Tenants may change a Job that starts, and no rule is asked about that.
-        """
-        uid = uid_of_stand_in(job.uid)
-        granted = self._granted.get(uid)
-        if granted is None or granted is job:
-            return job
-        sets = granted.pod_sets
-        if uid in self._parts:  # which says how many
-            return replace(job, pod_sets=(replace(sets[0], count=job.pods),))
-        if len(sets) == len(job.pod_sets):
-            pairs = zip(sets, job.pod_sets, strict=True)
-            sets = tuple([replace(was, count=min(was.count, now.count)) for was, now in pairs])
-        return replace(job, pod_sets=sets, parallelism=granted.parallelism, least=0)
+        if uid_of_stand_in(job.uid) in self._cluster.gates.ungated:
+            self._starts.note(job)
 
     def _kept(self, uid: str) -> tuple[QueuedJob, int]:
         """Returns the Job of a stand-in, and how many pods it stands for."""
@@ -411,7 +332,8 @@ class QueuedJobs:
 
         The API server may accept a start, and a policy may undo it in the same breath, as if nothing had been asked.
         """
-        starting = (uid for uid in self._cluster.gates.ungated if uid.startswith(PREFIX) and uid not in self._until)
+        ungated, seen = self._cluster.gates.ungated, self._starts.until
+        starting = (uid for uid in ungated if uid.startswith(PREFIX) and uid not in seen)
         self._asked = {uid: self._asked.get(uid, now + self._patience) for uid in starting}
         for uid in [uid for uid, until in self._asked.items() if until <= now]:
             job, _ = self._kept(uid)
@@ -420,19 +342,19 @@ class QueuedJobs:
 
     def _stand(self, job: QueuedJob, now: float) -> None:
         uid = uid_of_stand_in(job.uid)
-        part = self._parts.get(uid)
+        part = self._starts.part(uid)
         if job.suspended:
             self._cluster.lowered.suspended(job.uid)
-        if job.suspended and (uid in self._until or (part is not None and not part.suspended)):
+        if job.suspended and (uid in self._starts.until or (part is not None and not part.suspended)):
             self._end(uid)  # it was suspended again while it was starting or growing
         ungated = self._cluster.gates.ungated.get(uid)
         if ungated is None and part is not None and part.is_seen_by(job):
             self._settle(job, now)  # all its pods have come before it was seen started
         elif ungated is not None:
-            if self._is_seen_started(job):
-                self._until.setdefault(uid, now + self._patience)
+            if self._starts.is_seen(job):
+                self._starts.until.setdefault(uid, now + self._patience)
             self._keep_for_missing(job, ungated, now)
-        elif uid in self._parts and not self._is_seen_started(job) and not any(self._missing(job)):
+        elif self._starts.part(uid) is not None and not (self._starts.is_seen(job) or any(self._starts.missing(job))):
             pass  # all its pods have come before it is seen started
         elif not (job.awaits_pods and self._keep_anew(job, now)):
             self._wait_or_rest(job, now)
@@ -459,29 +381,27 @@ class QueuedJobs:
         if self._settled.get(job.key) == job.uid:
             return False
         if job.least:
-            self._parts[uid] = _Part(job.pods - job.lacking, suspended=True, parallelism=job.asked)
+            self._starts.grant(uid, Part(job.pods - job.lacking, suspended=True, parallelism=job.asked))
         self._count_placed(job)
-        if not any(missing := self._missing(job)):
-            self._forget_start(uid)
+        if not any(missing := self._starts.missing(job)):
+            self._starts.forget(uid)
             return False
         kept = self._stand_in(job, missing, at_gate=False)
         cluster.upsert_pod(kept, now)
         if cluster.check(kept) is not None:
-            self._forget_start(uid)
+            self._starts.forget(uid)
             return False
         cluster.gate_admission.ungate(kept, Ungated((cluster.queue_of(kept), kept.namespace), kept.request), now)
-        self._until[uid] = now + self._patience
-        self._granted[uid] = job
+        self._starts.until[uid] = now + self._patience
+        self._starts.keep(job)
         self._keep_for_missing(job, cluster.gates.ungated[uid], now)
         return True
 
     def _count_placed(self, job: QueuedJob) -> None:
         """Counts the pods of a Job that have come, and are on nodes, before it was known here."""
-        uid = uid_of_stand_in(job.uid)
         for pod in self._may_own(job):
             if pod.assigned and not pod.terminating and self._job_of(pod) is job:
-                at = set_of(job, pod, self._missing(job))
-                self._came.setdefault(uid, Counter())[at] += 1
+                self._starts.has_come(job, pod)
 
     def _may_own(self, job: QueuedJob) -> Iterable[Pod]:
         """Returns pods among which all those of a Job are. One of another kind owns them in more than one way."""
@@ -491,16 +411,16 @@ class QueuedJobs:
         return [cluster.pods[uid] for uid in cluster.batch_jobs.pods.of(job.namespace, job.uid)]
 
     def _keep_for_missing(self, job: QueuedJob, ungated: Ungated, now: float) -> None:
-        uid, seen = uid_of_stand_in(job.uid), self._is_seen_started(job)
-        granted = self._as_granted(job)
-        missing = self._missing(granted)
+        uid, seen = uid_of_stand_in(job.uid), self._starts.is_seen(job)
+        granted = self._starts.as_granted(job)
+        missing = self._starts.missing(granted)
         if not any(missing):
-            self._until.pop(uid, None)
+            self._starts.until.pop(uid, None)
             self._cluster.delete_pod(uid)
             if seen:
                 self._settle(job, now)
             return
-        self._granted[uid] = granted
+        self._starts.keep(granted)
         kept = self._stand_in(granted, missing, at_gate=not seen)
         self._cluster.gates.count(uid, replace(ungated, request=kept.request))
         self._cluster.grants.keep(kept, now, inf)
@@ -511,11 +431,6 @@ class QueuedJobs:
         self._end(uid_of_stand_in(job.uid))
         self._settled[job.key] = job.uid
         self._wait_or_rest(job, now)
-
-    def _is_seen_started(self, job: QueuedJob) -> bool:
-        """Whether a Job is seen as it is after it was started, or has grown."""
-        part = self._parts.get(uid_of_stand_in(job.uid))
-        return not job.suspended and (part is None or part.is_seen_by(job))
 
     def _is_ours(self, job: QueuedJob) -> bool:
         return job.marked or self.are_queued(job.namespace)
@@ -531,17 +446,5 @@ class QueuedJobs:
             cluster.gates.leave(pod.uid)
 
     def _end(self, uid: str) -> None:
-        self._forget_start(uid)
+        self._starts.forget(uid)
         self._cluster.delete_pod(uid)
-
-    def _forget_start(self, uid: str) -> None:
-        self._until.pop(uid, None)
-        self._came.pop(uid, None)
-        self._parts.pop(uid, None)
-        self._granted.pop(uid, None)
-
-
-def _claims_of(job: QueuedJob) -> Iterator[tuple[str, str]]:
-    """Yields the claims of devices that pods of a Job name, with its namespace; some of them several times."""
-    for needs in (each.pod.needs for each in job.pod_sets):
-        yield from ((job.namespace, claim.name) for claim in (needs.claims if needs is not None else ()) if claim.name)

@@ -183,7 +183,7 @@ def test_jobs_are_computed_anew_only_for_claims_that_they_name_now():
     cluster.devices.upsert_claim(claim("before", gpu=4))
     assert not cluster.queued_jobs.is_outdated(cluster.pods["job/uid-train"])
     cluster.queued_jobs.delete(train().key)
-    assert not cluster.queued_jobs._naming
+    assert not cluster.queued_jobs.demands._naming
 
 
 def test_pod_sets_of_one_job_share_a_claim():
