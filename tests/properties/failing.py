@@ -14,8 +14,10 @@ import policy
 
 RULES = Path(policy.__file__).parent
 BOOKS = {
+    "account",
     "branches",
     "changes",
+    "entry",
     "gang_holds",
     "gates",
     "grants",
@@ -26,6 +28,7 @@ BOOKS = {
     "pod_demands",
     "pod_index",
     "quantity",
+    "queue_account",
     "queue_ledger",
     "queue_tree",
     "reservation",
