@@ -27,13 +27,11 @@ def model(starts: ExpectedStarts, pods: Collection[Pod]) -> ExpectedStartModel |
 
 def sentence(expected: ExpectedStartModel | None) -> str:
     """Returns what an explanation says of it; empty without a time."""
-    if expected is None:
+    if expected is None or not expected.at:
         return ""
-    first = expected.earliest if expected.earliest != expected.at else None
-    alone = f" Earliest start, if nobody else waited: {first}." if first else ""
-    if not expected.at:
-        return alone
     after = f", once {', '.join(expected.after)} {'has' if len(expected.after) == 1 else 'have'} ended"
     guess = " (estimated)" if expected.basis == ESTIMATED else ""
     said = f" Expected start: {expected.at}{guess}{after if expected.after else ''}, if {expected.assuming}."
-    return said + alone
+    if expected.earliest is None or expected.earliest == expected.at:
+        return said
+    return f"{said} Nodes have room for it from {expected.earliest} on, if nobody else waited."

@@ -54,7 +54,7 @@ def test_without_a_run_time_there_is_no_expected_start():
     assert row["expectedStart"]["earliest"] is None
     summary = client.get("/api/v1/pods/b/p").json()["summary"]
     assert "Expected start" not in summary
-    assert "Earliest start" not in summary
+    assert "Nodes have room" not in summary
 
 
 def test_behind_others_a_job_is_told_when_it_could_start_without_them():
@@ -64,11 +64,12 @@ def test_behind_others_a_job_is_told_when_it_could_start_without_them():
     told = client.get("/api/v1/pods/b/q").json()
     assert told["expectedStart"]["at"] == "2099-01-01T00:02:00Z"
     assert told["expectedStart"]["earliest"] == "2099-01-01T00:01:30Z"
-    assert told["summary"].endswith(" Earliest start, if nobody else waited: 2099-01-01T00:01:30Z.")
+    assert told["summary"].endswith(" Nodes have room for it from 2099-01-01T00:01:30Z on, if nobody else waited.")
     endless = refused(pod("p", "b"), NO_ROOM)
     told = client_of(store_with(*world(activeDeadlineSeconds=90)[:2], endless, last)).get("/api/v1/pods/b/q").json()
     assert (told["expectedStart"]["at"], told["expectedStart"]["basis"]) == ("", "none")
-    assert told["summary"].endswith(" Earliest start, if nobody else waited: 2099-01-01T00:01:30Z.")
+    assert told["expectedStart"]["earliest"] == "2099-01-01T00:01:30Z"
+    assert "Nodes have room" not in told["summary"]
 
 
 def test_what_starts_by_evictions_could_start_then_at_the_latest():
