@@ -43,7 +43,7 @@ from policy.objects.device_selector import Comparison
 from policy.quota.admission import Rules
 from policy.quota.exempt import NAMESPACES
 from policy.reserve.preferred_nodes import HIGHEST
-from policy.reserve.starving import Terms
+from policy.reserve.starving import MOST_AHEAD, Terms
 
 NO_YAML = (ValueError, yaml.YAMLError, RecursionError, LookupError, AttributeError)
 """Errors of the library for text that is not YAML, and for values that contradict their tag."""
@@ -395,6 +395,13 @@ class ReserveSettings(Section):
         description="jobs of a queue for which nodes are reserved at the same time",
     )
 
+    ahead: int = Field(
+        default=0,
+        ge=0,
+        le=MOST_AHEAD,
+        description="jobs of a queue, the first in line, for which nodes are reserved before they starve",
+    )
+
     backfill_margin: float = Field(
         default=Rules().backfill_margin,
         ge=0,
@@ -404,7 +411,7 @@ class ReserveSettings(Section):
     @property
     def terms(self) -> Terms:
         """These settings in the form that the rules use."""
-        return Terms(self.starving_after, self.max_nodes_percent, self.max_duration or inf, self.max_jobs)
+        return Terms(self.starving_after, self.max_nodes_percent, self.max_duration or inf, self.max_jobs, self.ahead)
 
 
 class PrioritizeSettings(Section):

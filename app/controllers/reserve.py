@@ -77,10 +77,9 @@ class Reserve:
         if self._store.unready() or cluster.unsettled:
             return
         now = self._epoch()
-        found = []
-        pause = Pause()
+        found, pause = list[tuple[starving.Rank, Job]](), Pause()
         for each in starving.ranked(cluster, self._terms, now):
-            found.append(each)
+            found += [each] if each is not None else []
             await pause.if_due()
         jobs = [job for _, job in sorted(found, key=lambda each: each[0])]
         there = {(job.namespace, job.name) for job in jobs}
@@ -228,6 +227,8 @@ class Reserve:
         question = self._questions.setdefault(key, Question())
         question.again_at = self._store.clock() + question.wait
         question.wait = min(2 * question.wait, AGAIN[1])
+        if starving.is_early(decision.job, self._terms, self._epoch()):
+            return  # it is not in trouble yet
         if question.told != decision.text:
             question.told = decision.text
             metrics.NOTHING_RESERVED.labels(decision.reason).inc()

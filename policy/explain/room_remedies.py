@@ -30,7 +30,7 @@ MOST_NODES = 200
 def for_room(need: Need) -> Remedies:
     """Suggests a deadline, budgets that allow an eviction, more nodes, the end of pods, or of jobs with reserved nodes.
 
-    The deletion of a job of others comes last: it starves.
+    The deletion of a job of others comes last: it waits for a reason.
     """
     cluster, pod = need.cluster, need.pod
     table = cluster.table
@@ -97,9 +97,7 @@ def _unreserve(cluster: Cluster, nodes: set[str]) -> Iterator[Remedy]:
         job = cluster.groups.job(namespace, name)
         if job is not None:
             pods = job.waiting + job.granted
-            text = (
-                f"wait until {job.title} has started, which starves and has reserved nodes, or delete {names_of(pods)}"
-            )
+            text = f"wait until {job.title} has started, which has reserved nodes, or delete {names_of(pods)}"
             yield Remedy("unreserve", text, tuple(removed(each) for each in pods))
             return
 

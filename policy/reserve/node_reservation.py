@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from math import ceil
+from math import ceil, inf
 
 import numpy as np
 
@@ -25,7 +25,8 @@ from policy.objects.resources import Resources, subtract
 from policy.preemption.preemptors import Shape, shape_of
 from policy.preemption.reclaim import name_of
 from policy.quota.exempt_from_eviction import SYSTEM_OWNERS
-from policy.reserve.starving import Terms, goes_first, refused_together, starving_members
+from policy.reserve import promises, starving
+from policy.reserve.starving import Terms, goes_first, refused_together
 from policy.stepwise import Steps, at_once, within_steps
 
 TOO_LARGE = "TooLarge"
@@ -37,10 +38,15 @@ NO_NODES = "NoNodes"
 OTHERS_RESERVE = "OthersReserve"
 INCOMPLETE = "Incomplete"
 EXPIRED = "Expired"
+NO_PROMISE = "NoPromise"
 READY = "Ready"
 
 STEP = 20
 """Members or nodes that are looked at between two pauses."""
+MOST_TIMED = 100
+"""The most nodes of which it is worked out when they have room, for a job that does not starve yet."""
+SETTLES = 10.0
+"""Seconds after which nodes are not kept any longer for such a job without the promise of a start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +78,10 @@ def decide(cluster: Cluster, job: Job, terms: Terms, now: float) -> ReserveDecis
 def decide_steps(cluster: Cluster, job: Job, terms: Terms, now: float) -> Steps[ReserveDecision]:
     """Decides as ``decide`` does, in steps between which others may work. Only the next decision sees their changes."""
     own = {each.pod.uid: each for each in cluster.reservations.reserved.of_job(job.namespace, job.name)}
-    if len(job.standing) >= job.minimum:
-        return ReserveDecision(job, (), READY, "it has started")
-    if own and now - min(each.since for each in own.values()) > terms.max_duration:
-        return ReserveDecision(job, (), EXPIRED, "nodes were reserved for it for as long as reserve.maxDuration allows")
-    if not own and len(beside := _reserving_beside(cluster, job)) >= terms.max_jobs:
-        text = f"as many jobs of its queue have reserved nodes as reserve.maxJobs allows: {', '.join(beside)}"
-        return ReserveDecision(job, (), OTHERS_RESERVE, text)
-    search = _Search(cluster, job)
+    if (none := _none_at_all(cluster, job, list(own.values()), terms, now)) is not None:
+        return none
+    early = starving.is_early(job, terms, now)
+    search = _Search(cluster, job, soonest_from=now if early else None)
     members = sorted((pod for pod in job.granted + job.waiting if pod.uid in own), key=turn)
     kept = yield from search.keep_steps(members, {uid: each.node for uid, each in own.items()})
     kept = kept[: job.minimum - len(job.standing)]
@@ -87,7 +89,8 @@ def decide_steps(cluster: Cluster, job: Job, terms: Terms, now: float) -> Steps[
     yield
     missing = job.minimum - len(job.standing) - len(kept) - sum(pod.uid not in own for pod in job.granted)
     if missing > 0:
-        others = job.waiting if own else starving_members(cluster, job, terms, now)
+        seconds = 0.0 if early else terms.starving_after
+        others = job.waiting if own else starving.members_waiting(cluster, job, seconds, now)
         why_not = yield from _add_members_steps(cluster, search, job, others, missing, terms)
     else:
         why_not = _refused(cluster, job, kept)
@@ -96,21 +99,62 @@ def decide_steps(cluster: Cluster, job: Job, terms: Terms, now: float) -> Steps[
     yield
     if not own and (first := goes_first(cluster, job, now)) is not None:
         return ReserveDecision(job, (), NOT_FIRST, f"{first.title} has a higher priority, and could be scheduled now")
+    if early and not own and not (yield from _can_be_promised_steps(cluster, job, search.places, now)):
+        return ReserveDecision(job, (), NO_PROMISE, "no start can be promised to it, or it has room already")
     return ReserveDecision(job, search.places)
 
 
-def _reserving_beside(cluster: Cluster, job: Job) -> list[str]:
-    """Returns the titles of other jobs of the same queue that have reserved nodes; none for a job in no queue."""
-    queue, reserved = _queue(cluster, job), cluster.reservations.reserved
-    if not queue:
-        return []
+def _can_be_promised_steps(cluster: Cluster, job: Job, places: Iterable[Place], now: float) -> Steps[bool]:
+    """Whether a start could be promised to a job if these nodes were reserved for it."""
+    planned = [reservation_of(job, place, now) for place in places]
+    work = promises.can_be_given_steps(cluster, planned, now)
+    return (yield from within_steps(partial(_assumed, cluster, planned), work))
+
+
+def _none_at_all(
+    cluster: Cluster, job: Job, own: list[Reservation], terms: Terms, now: float
+) -> ReserveDecision | None:
+    """Returns the reason if no node is to be reserved for a job whatever nodes there are, or None."""
+    if len(job.standing) >= job.minimum:
+        return ReserveDecision(job, (), READY, "it has started")
+    since = min((each.since for each in own), default=now)
+    if now - since > terms.max_duration:
+        return ReserveDecision(job, (), EXPIRED, "nodes were reserved for it for as long as reserve.maxDuration allows")
+    promised = any(each.promised_start for each in own)
+    if starving.is_early(job, terms, now) and not promised and now - since > SETTLES:
+        return ReserveDecision(job, (), NO_PROMISE, "no start can be promised to it any more")
+    return _others_reserve(cluster, job, terms, now) if not own else None
+
+
+def _others_reserve(cluster: Cluster, job: Job, terms: Terms, now: float) -> ReserveDecision | None:
+    """Refuses to reserve nodes for one more job of a line; None if that may be.
+
+    Jobs that starve are counted apart from those that do not starve yet, so that neither keep the others from it.
+    """
+    line, early = _line(cluster, job), starving.is_early(job, terms, now)
+    others = _reserving_beside(cluster, job, line)
+    beside = [each for each in others if starving.is_early(each, terms, now) == early]
+    most, limit = float(terms.ahead), "reserve.ahead"
+    if not early:
+        most, limit = terms.max_jobs if line is not None and line[1] else inf, "reserve.maxJobs"
+    if len(beside) < most:
+        return None
+    text = (
+        f"as many jobs of its queue have reserved nodes as {limit} allows: {', '.join(each.title for each in beside)}"
+    )
+    return ReserveDecision(job, (), OTHERS_RESERVE, text)
+
+
+def _reserving_beside(cluster: Cluster, job: Job, line: starving.Key | None) -> list[Job]:
+    """Returns other jobs of the same line that have reserved nodes."""
+    reserved = cluster.reservations.reserved
     keys = {(each.pod.namespace, each.job) for each in reserved if cluster.reservations.is_reserved(each)}
     jobs = (cluster.groups.job(*key) for key in sorted(keys) if key != (job.namespace, job.name))
-    return [each.title for each in jobs if each is not None and _queue(cluster, each) == queue]
+    return [each for each in jobs if each is not None and _line(cluster, each) == line]
 
 
-def _queue(cluster: Cluster, job: Job) -> str:
-    return next((cluster.queue_of(pod) for pod in job.waiting + job.granted), "")
+def _line(cluster: Cluster, job: Job) -> starving.Key | None:
+    return next((starving.line_of(cluster, pod) for pod in job.waiting + job.granted), None)
 
 
 def _add_members_steps(  # noqa: PLR0911 - one answer each
@@ -206,14 +250,18 @@ def _spare_nodes(cluster: Cluster, job: Job, terms: Terms) -> int:
 class _Search:
     """Searches for a place for each member of a job, in steps. Knows nodes by name, as some may come or go meanwhile.
 
-    ``everywhere``: as if all nodes were ready and none were kept for others.
+    ``everywhere``: as if all nodes were ready and none were kept for others. ``soonest_from``: the time from which on
+    nodes with room sooner come first, and those of which it is not sure when they have room are left out.
     """
 
-    def __init__(self, cluster: Cluster, job: Job, *, everywhere: bool = False) -> None:
+    def __init__(
+        self, cluster: Cluster, job: Job, *, everywhere: bool = False, soonest_from: float | None = None
+    ) -> None:
         self._cluster = cluster
         self._table = cluster.table
         self._job = job
         self._everywhere = everywhere
+        self._soonest_from = soonest_from
         self._own = {each.node for each in cluster.reservations.reserved.of_job(job.namespace, job.name)}
         self._of_others = _reserved_for_others(cluster, job)
         self._one_by_one = False
@@ -277,7 +325,10 @@ class _Search:
         yield
         for pod in pods:
             if self._shape(pod) not in self._rankings:
-                ranking = self._rankings[self._shape(pod)] = self._ranking(pod)  # whatever is found for others
+                ranking = self._ranking(pod)  # whatever is found for others
+                if self._soonest_from is not None:
+                    ranking = yield from self._soonest_steps(pod, ranking[:MOST_TIMED], self._soonest_from)
+                self._rankings[self._shape(pod)] = ranking
                 self._allowed[self._shape(pod)] = frozenset(ranking)
                 yield
         if (yield from self._place_in_order_steps(pods, most_nodes, packed=False)):
@@ -361,6 +412,16 @@ class _Search:
         own = table.mask_of(self._own)[rows]
         best_first = np.lexsort((table.ranks()[rows], others, lacking, -free, ~own))
         return [table.names[row] for row in rows[best_first].tolist()]
+
+    def _soonest_steps(self, pod: Pod, names: list[str], now: float) -> Steps[list[str]]:
+        """Returns those of these nodes that surely have room for a pod some time, the soonest first."""
+        found = list[tuple[float, int, str]]()
+        for number, name in enumerate(names):
+            at = yield from promises.room_at_steps(self._cluster, name, pod.request, now)
+            if at <= now + self._cluster.rules.promise_ahead:
+                found.append((max(at, now), number, name))
+            yield
+        return [name for _, _, name in sorted(found)]
 
     def _has_space(self, node: str, pod: Pod) -> bool:
         """Whether a node would have room for the pod and for all members that it is reserved for already."""

@@ -17,7 +17,7 @@ from policy.cluster.reserved_nodes import is_behind, turn_of
 from policy.nodes import fit
 from policy.objects.pod import Pod
 from policy.objects.reservation import Reservation
-from policy.objects.resources import Resources, add
+from policy.objects.resources import Resources, add, total
 from policy.quota.exempt_from_eviction import SYSTEM_OWNERS, exempt_from_eviction
 from policy.stepwise import Steps
 
@@ -58,7 +58,7 @@ class PromiseDecision:
 class _OnNode:
     """A node: the amounts that are to be free there, and all that takes room, with when it is gone (inf: never)."""
 
-    reservation: Reservation
+    name: str
     need: dict[str, int]
     there: list[tuple[float, Pod]]
     coming: list[tuple[float, Resources]] = field(default_factory=list)
@@ -79,6 +79,20 @@ def decide_steps(cluster: Cluster, own: list[Reservation], start: float, now: fl
     if found is None or found.at >= start:
         return PromiseDecision(Promise(start, due))
     return PromiseDecision(Promise(found.at, _due_earlier(cluster, due, start, found.at)))
+
+
+def can_be_given_steps(cluster: Cluster, own: list[Reservation], now: float) -> Steps[bool]:
+    """Whether a promise could be given to a job with these reservations, which does not have room already."""
+    found = yield from _promise_steps(cluster, own, now)
+    return found is not None and found.at > ceil(now)
+
+
+def room_at_steps(cluster: Cluster, name: str, request: Resources, now: float) -> Steps[float]:
+    """Returns when a node surely has room for a request beside all that is reserved there; inf if that is not sure."""
+    on, margin = cluster.reservations.nodes.on(name), cluster.rules.backfill_margin
+    need = dict(total((request, on.need))) if on is not None else dict(request)
+    node = _OnNode(name, need, _there(cluster, name, now, margin), (yield from _coming_steps(cluster, name, now)))
+    return (yield from _has_room_at_steps(cluster, node))
 
 
 def _due_earlier(
@@ -111,7 +125,7 @@ def _promise_steps(cluster: Cluster, own: list[Reservation], now: float) -> Step
 
     None if some end is not enforced, or too far ahead: then all others are kept from these nodes.
     """
-    at, nodes = now, list[_OnNode]()
+    at, nodes = now, dict[str, _OnNode]()
     for reservation in own:
         yield
         node = _on_node(cluster, own, reservation, now, cluster.rules.backfill_margin)
@@ -120,9 +134,9 @@ def _promise_steps(cluster: Cluster, own: list[Reservation], now: float) -> Step
         if has_room > now + cluster.rules.promise_ahead:
             return None
         at = max(at, has_room)
-        nodes.append(node)
+        nodes[reservation.name] = node
     at = float(ceil(at))
-    return Promise(at, {each.reservation.name: tuple(sorted(_gone_by(each, at))) for each in nodes})
+    return Promise(at, {name: tuple(sorted(_gone_by(node, at))) for name, node in nodes.items()})
 
 
 def _standing_steps(
@@ -242,9 +256,11 @@ def _on_node(
     for each in on.members if on is not None else ():
         if not is_behind(each, last):
             add(need, cluster.pods[each.pod.uid].request)
-    return _OnNode(
-        reservation, need, [(_gone_at(cluster, pod, now, starts_within), pod) for pod in _standing_on(cluster, name)]
-    )
+    return _OnNode(name, need, _there(cluster, name, now, starts_within))
+
+
+def _there(cluster: Cluster, name: str, now: float, starts_within: float) -> list[tuple[float, Pod]]:
+    return [(_gone_at(cluster, pod, now, starts_within), pod) for pod in _standing_on(cluster, name)]
 
 
 def _standing_on(cluster: Cluster, name: str) -> list[Pod]:
@@ -316,7 +332,7 @@ def _room(cluster: Cluster, node: _OnNode) -> dict[str, int] | None:
 
     It has the resources that are kept there, and no others.
     """
-    known = cluster.table.node(node.reservation.node)
+    known = cluster.table.node(node.name)
     if known is None or not known.ready:
         return None
     return {resource: known.allocatable.get(resource, 0) - amount for resource, amount in node.need.items() if amount}

@@ -6,40 +6,51 @@ So a tenant who keeps an old group and puts new pods into it does not starve ear
 
 from collections.abc import Collection, Hashable, Iterator
 from dataclasses import dataclass
+from heapq import nsmallest
 from math import inf
 
 import numpy as np
 
+from policy.cluster.attempts import refused_by_rules
 from policy.cluster.cluster import Cluster
 from policy.nodes import fit
 from policy.objects import signature
 from policy.objects.job import Job, job_name
 from policy.objects.pod import Pod, turn
-from policy.objects.reservation import STARVING
+from policy.objects.reservation import STARVING, Reservation
 from policy.objects.verdict import Refusal
 from policy.quota import admission
+from policy.stepwise import Steps
 
 UNTRIED = 60.0
 """Seconds after which a pod that no scheduler has judged is not expected to be placed any more."""
 MOST_KINDS = 50
 """The most kinds of waiting pods that are tried, to see if one comes first: those of highest priority."""
+MOST_AHEAD = 10
+"""The most jobs of a queue for which nodes may be reserved before they starve: each is looked at all the time."""
+AT_A_TIME = 50
+"""Waiting pods that are looked at between two pauses."""
 
+Key = tuple[str, str]
+"""Namespace and name of a job."""
 
-Rank = tuple[tuple[int, ...], int, float, str, str]
-"""The order of jobs: the one that sorts first comes first."""
+Rank = tuple[bool, tuple[int, ...], int, float, str, str]
+"""The order of jobs: the one that sorts first comes first. Those that do not starve yet come last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
     """An operator's choices about reserving: seconds to starve and to reserve at most, and a share of nodes.
 
-    ``max_jobs``: how many jobs of a queue have reserved nodes at a time.
+    ``max_jobs``: how many jobs of a queue have reserved nodes at a time. ``ahead``: for how many of the first jobs of a
+    line nodes are reserved before they starve, if their start can be promised.
     """
 
     starving_after: float = 172_800.0
     max_nodes_percent: int = 50
     max_duration: float = inf
     max_jobs: float = inf
+    ahead: int = 0
 
 
 def in_turn(cluster: Cluster, terms: Terms, now: float) -> list[Job]:
@@ -47,11 +58,15 @@ def in_turn(cluster: Cluster, terms: Terms, now: float) -> list[Job]:
 
     ``now`` is in seconds since the epoch.
     """
-    return [job for _, job in sorted(ranked(cluster, terms, now), key=lambda each: each[0])]
+    found = filter(None, ranked(cluster, terms, now))
+    return [job for _, job in sorted(found, key=lambda each: each[0])]
 
 
-def ranked(cluster: Cluster, terms: Terms, now: float) -> Iterator[tuple[Rank, Job]]:
-    """Yields the jobs of ``in_turn`` in any order, each with its rank. The caller may pause between two of them."""
+def ranked(cluster: Cluster, terms: Terms, now: float) -> Iterator[tuple[Rank, Job] | None]:
+    """Yields the jobs of ``in_turn`` in any order, each with its rank, and None where only a pause is due.
+
+    The caller may pause whenever it yields.
+    """
     groups = cluster.membership.groups
     reserved = {(each.pod.namespace, each.job) for each in cluster.reservations.reserved}
     old = {
@@ -59,10 +74,48 @@ def ranked(cluster: Cluster, terms: Terms, now: float) -> Iterator[tuple[Rank, J
         for uid in (*cluster.attempts.unschedulable_since, *cluster.gates.in_groups())
         if is_older(pod := cluster.pods[uid], terms.starving_after, now)
     }
-    for namespace, name in reserved | old:
+    first = set[Key]()
+    if terms.ahead:
+        yield from _first_of_lines_steps(cluster, terms.ahead, first)
+    for namespace, name in reserved | old | first:
         job = cluster.groups.job(namespace, name)
-        if job is not None and ((namespace, name) in reserved or is_starving(cluster, job, terms, now)):
-            yield (*_rank(cluster, job), since(job), namespace, name), job
+        if job is None:
+            continue
+        key = namespace, name
+        if key in reserved or is_starving(cluster, job, terms, now) or (key in first and waits(cluster, job, now)):
+            early = is_early(job, terms, now)
+            yield (early, *_rank(cluster, job), since(job), namespace, name), job
+
+
+def is_early(job: Job, terms: Terms, now: float) -> bool:
+    """Whether nodes may be reserved for a job only as it is one of the first of its line: it does not starve yet."""
+    return terms.ahead > 0 and now - since(job) <= terms.starving_after
+
+
+def line_of(cluster: Cluster, pod: Pod) -> Key:
+    """Returns the line in which a pod waits: that of its queue, or of its namespace if it is in none."""
+    queue = cluster.queue_of(pod)
+    return ("", queue) if queue else (pod.namespace, "")
+
+
+def _first_of_lines_steps(cluster: Cluster, number: int, found: set[Key]) -> Steps[None]:
+    """Finds the first jobs of each line, by priority and then by creation, and pauses in between.
+
+    Pods that a rule of their quota or queue refuses wait for no node.
+    """
+    lines = dict[Key, dict[Key, tuple[int, float, str, str]]]()
+    for count, uid in enumerate((*cluster.attempts.unschedulable_since, *cluster.gates.in_groups())):
+        if not count % AT_A_TIME:
+            yield
+        pod = cluster.pending.get(uid)
+        if pod is None or pod.terminating or pod.gated or uid in cluster.grants or refused_by_rules(pod):
+            continue
+        jobs = lines.setdefault(line_of(cluster, pod), {})
+        key = pod.namespace, job_name(cluster.membership.groups, pod)
+        jobs[key] = min(jobs.get(key, turn(pod)), turn(pod))
+    for jobs in lines.values():
+        found.update(nsmallest(number, jobs, key=lambda each: jobs[each]))
+        yield
 
 
 def is_older(pod: Pod, seconds: float, now: float) -> bool:
@@ -72,27 +125,37 @@ def is_older(pod: Pod, seconds: float, now: float) -> bool:
 
 def is_starving(cluster: Cluster, job: Job, terms: Terms, now: float) -> bool:
     """Whether a job is not ready, has waited for too long, and nothing else is being done for it."""
+    return _waits_for_longer(cluster, job, terms.starving_after, now) and all(
+        now - each.failed_at > terms.starving_after for each in _given_up(cluster, job)
+    )  # it had its time, and waits again
+
+
+def waits(cluster: Cluster, job: Job, now: float) -> bool:
+    """Whether a job is not ready, enough members have been tried in vain, and nothing else is or was done for it."""
+    return _waits_for_longer(cluster, job, 0.0, now) and not any(_given_up(cluster, job))
+
+
+def _waits_for_longer(cluster: Cluster, job: Job, seconds: float, now: float) -> bool:
     missing = job.minimum - job.ready
-    if missing <= 0 or now - job.created <= terms.starving_after:
+    if missing <= 0 or now - job.created <= seconds:
         return False
-    members = starving_members(cluster, job, terms, now)
-    if len(members) < missing or any(cluster.reservations.is_held_for(pod.uid) for pod in members):
-        return False
-    given_up = [
-        each
-        for each in cluster.reservations.given_up.values()
-        if each.reason == STARVING and (each.pod.namespace, each.job) == (job.namespace, job.name)
-    ]
-    return all(now - each.failed_at > terms.starving_after for each in given_up)  # it had its time, and waits again
+    members = members_waiting(cluster, job, seconds, now)
+    return len(members) >= missing and not any(cluster.reservations.is_held_for(pod.uid) for pod in members)
 
 
-def starving_members(cluster: Cluster, job: Job, terms: Terms, now: float) -> list[Pod]:
-    """Returns the members, in order, that have been unschedulable or at gates for long enough.
+def _given_up(cluster: Cluster, job: Job) -> Iterator[Reservation]:
+    for each in cluster.reservations.given_up.values():
+        if each.reason == STARVING and (each.pod.namespace, each.job) == (job.namespace, job.name):
+            yield each
+
+
+def members_waiting(cluster: Cluster, job: Job, seconds: float, now: float) -> list[Pod]:
+    """Returns the members, in order, that are unschedulable or at gates, and are older than so many seconds.
 
     Members at gates count, as a gang is ungated only once there is room for all of it.
     """
     tried = (pod for pod in job.waiting if pod.uid in cluster.attempts.unschedulable_since or pod.uid in cluster.gates)
-    return [pod for pod in tried if not pod.gated and is_older(pod, terms.starving_after, now)]
+    return [pod for pod in tried if not pod.gated and is_older(pod, seconds, now)]
 
 
 def since(job: Job) -> float:

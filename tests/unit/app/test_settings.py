@@ -59,6 +59,7 @@ VALUES = {
     "reserve.evict": (True, False, True),
     "reserve.whole_nodes": (True, False, True),
     "reserve.max_jobs": (3, 1, 3),
+    "reserve.ahead": (3, 1, 10),
     "reserve.backfill_margin": (60, 30, 60),
     "prioritize.borrowers_apart": (1, 2, 3),
     "preemption.pdb": ("respect", "best-effort", "respect"),

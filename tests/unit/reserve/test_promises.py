@@ -426,7 +426,7 @@ def test_who_is_kept_from_a_promised_node_is_told_first_how_short_it_has_to_be()
     assert found["backfill"].text == told
     assert next(iter(found)) == "backfill"
     assert list(found)[-1] == "unreserve"
-    assert found["unreserve"].text.startswith("wait until a/big has started, which starves and has reserved nodes, or")
+    assert found["unreserve"].text.startswith("wait until a/big has started, which has reserved nodes, or")
     assert refused(cluster, replace(pod, deadline=3540)) is None
     assert refused(cluster, replace(pod, deadline=3600)) == "node-reserved"
 

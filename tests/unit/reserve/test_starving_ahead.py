@@ -1,0 +1,166 @@
+"""``reserve.ahead``: the first jobs of a line get reserved nodes before they starve, if their start can be promised."""
+
+from dataclasses import replace
+
+import pytest
+
+from policy.objects.membership import Namespace
+from policy.objects.pod import Unschedulable
+from policy.objects.queue import Queue
+from policy.reserve.starving import Terms, in_turn
+from policy.simulate.simulation import Simulation
+from policy.stepwise import at_once
+from tests.unit.given import quota
+from tests.unit.given_jobs import NOW, chosen, gang, reserve_all, reserved, seen, sized, sized_pod, waiting, why_not
+
+AHEAD = Terms(starving_after=3600, max_nodes_percent=100, max_jobs=1, ahead=1)
+MINUTE = 60
+SMALL = [sized(f"small-{number}", 2) for number in range(8)]
+"""Nodes that have room for the rest of a queue, and for no large pod."""
+
+
+def runs(name, cpu=3, minutes=60, node="n1", **rest):
+    return sized_pod(name, cpu, node=node, started=NOW, grace=0, deadline=minutes * MINUTE, **rest)
+
+
+def young(name="big", cpu=3, age=60, **rest):
+    return waiting(name, cpu, age=age, **rest)
+
+
+def world(*objects):
+    cluster = seen(*objects)
+    cluster.protection.pass_time(NOW)
+    return cluster
+
+
+def after(cluster, terms=AHEAD):
+    """What is reserved once the controller has looked."""
+    reserve_all(cluster, terms)
+    return reserved(cluster)
+
+
+def test_a_job_that_does_not_starve_gets_a_node_with_a_promise_only_if_that_is_set():
+    assert after(world(sized(), runs("r"), young())) == {"big": "n1"}
+    assert after(world(sized(), runs("r"), young()), replace(AHEAD, ahead=0)) == {}
+
+
+@pytest.mark.parametrize(
+    ("objects", "reason"),
+    [
+        ([runs("r", minutes=0)], "NoNodes"),
+        ([runs("r", minutes=25 * 60)], "NoNodes"),
+        ([], "NoPromise"),
+    ],
+    ids=["an end that is not enforced", "too far ahead", "there is room already"],
+)
+def test_without_a_start_that_can_be_promised_nothing_is_reserved(objects, reason):
+    cluster = world(sized(), *objects, young())
+    assert why_not(cluster, terms=AHEAD) == reason
+    assert after(cluster) == {}
+
+
+def test_the_node_that_surely_has_room_soonest_is_taken():
+    nodes = [sized("n1", 4), sized("n2"), sized("n3"), sized("n4")]
+    ends = [runs("r1", 3, 0), runs("r2", 3, 40, "n2"), runs("r3", 3, 20, "n3"), runs("r4", 3, 30, "n4")]
+    assert chosen(world(*nodes, *ends, young()), terms=AHEAD) == {"big": "n3"}
+
+
+def test_the_first_by_priority_and_then_by_creation_come_first_in_each_line():
+    nodes = [each for number in range(6) for each in (sized(f"n{number}"), runs(f"r{number}", node=f"n{number}"))]
+    of_a = [young("old", age=90), young("young", age=30), young("first", age=10, priority=5)]
+    of_b = [young("other", namespace="b", age=20)]
+    cluster = world(*nodes, *of_a, *of_b)
+    assert set(after(cluster)) == {"first", "other"}
+    assert set(after(world(*nodes, *of_a, *of_b), replace(AHEAD, ahead=2))) == {"first", "old", "other"}
+
+
+def test_namespaces_of_one_queue_are_one_line():
+    nodes = [
+        each
+        for number in range(3)
+        for each in (sized(f"n{number}"), runs(f"r{number}", node=f"n{number}", namespace="c"))
+    ]
+    cluster = world(*nodes, *SMALL)
+    cluster.upsert_queue(Queue("q"))
+    for name in ("a", "b"):
+        cluster.upsert_namespace(Namespace(name, queue="q"))
+    at_once(cluster.divide_steps())
+    for each in (young("p", age=90), young("other", namespace="b", age=20)):
+        cluster.upsert_pod(each, now=0)
+    assert set(after(cluster)) == {"p"}
+
+
+def test_who_waits_for_a_quota_does_not_stand_in_the_line():
+    cluster = world(sized(), runs("r"), young("next", age=30))
+    refused = Unschedulable("Unschedulable", "0/1 nodes are available: 1 ElasticQuota max exceeded: cpu.")
+    cluster.upsert_pod(young("first", age=90, unschedulable=refused), now=0)
+    assert set(after(cluster)) == {"next"}
+
+
+def test_one_that_comes_later_and_goes_first_gets_no_nodes_beyond_the_number():
+    cluster = world(sized(), runs("r"), sized("n2"), runs("r2", node="n2"), young())
+    assert after(cluster) == {"big": "n1"}
+    cluster.upsert_pod(young("first", priority=9, age=5), now=0)
+    assert why_not(cluster, "a/first", AHEAD) == "OthersReserve"
+    assert after(cluster) == {"big": "n1"}
+
+
+def test_a_job_that_starves_is_not_kept_from_nodes_by_those_ahead_of_it():
+    nodes = [
+        each
+        for number in range(4)
+        for each in (sized(f"n{number}"), runs(f"r{number}", node=f"n{number}", namespace="c"))
+    ]
+    cluster = world(*nodes, *SMALL)
+    cluster.upsert_queue(Queue("q"))
+    cluster.upsert_namespace(Namespace("a", queue="q"))
+    at_once(cluster.divide_steps())
+    late = [waiting("starves", age=7200), waiting("starves too", age=7100)]
+    for each in (young("first", priority=9), young("second", priority=8), *late):
+        cluster.upsert_pod(each, now=0)
+    terms = replace(AHEAD, ahead=2)
+    assert [job.title for job in in_turn(cluster, terms, NOW)] == [
+        f"a/{x}" for x in ("starves", "starves too", "first", "second")
+    ]
+    assert set(after(cluster, terms)) == {"first", "second", "starves"}
+    assert why_not(cluster, "a/starves too", terms) == "OthersReserve"
+
+
+def test_a_gang_gets_a_node_for_each_member_or_none():
+    nodes = [sized("n1"), sized("n2"), runs("r1"), runs("r2", node="n2")]
+    assert after(world(*nodes, *gang("a", "b", age=60))) == {"a": "n1", "b": "n2"}
+    endless = [sized("n1"), sized("n2"), runs("r1"), runs("r2", minutes=0, node="n2")]
+    assert after(world(*endless, *gang("a", "b", age=60))) == {}
+
+
+def test_nodes_are_not_kept_without_a_promise():
+    cluster = world(sized(), runs("r"), young())
+    assert after(cluster) == {"big": "n1"}
+    cluster.upsert_pod(runs("r", minutes=0), now=0)
+    reserve_all(cluster, AHEAD, NOW + 9)
+    assert reserved(cluster) == {"big": "n1"}, "the promise may be on its way"
+    reserve_all(cluster, AHEAD, NOW + 11)
+    assert reserved(cluster) == {}
+    assert why_not(cluster, terms=AHEAD) == "NoNodes"
+
+
+def test_who_had_its_time_waits_anew():
+    cluster = world(sized(), runs("r"), young())
+    after(cluster)
+    [own] = cluster.reservations.reserved
+    cluster.upsert_reservation(replace(own, failed_at=NOW))
+    assert in_turn(cluster, AHEAD, NOW + 100) == []
+
+
+def test_a_simulation_reserves_ahead_too_and_keeps_long_pods_off():
+    cluster = seen(sized(), runs("r", 2), young())
+    cluster.upsert_quota(quota())
+    simulation = Simulation(cluster, AHEAD, NOW)
+    at_once(simulation.settle_steps())
+    assert reserved(cluster) == {"big": "n1"}
+    assert next(iter(cluster.reservations.reserved)).promised_start == NOW + 60 * MINUTE
+    short = sized_pod("short", 1, created=NOW, priority=-1, grace=0, deadline=50 * MINUTE)
+    for each in (short, sized_pod("long", 1, created=NOW, priority=-1)):
+        cluster.upsert_pod(each, now=NOW)
+    at_once(simulation.settle_steps())
+    assert [uid for uid in ("short", "long") if cluster.pods[uid].node] == ["short"]
