@@ -23,6 +23,7 @@ from tests.unit.app.forwarding import Forwarding
 from tests.unit.app.test_examples import served
 
 ROOT = Path(__file__).parents[2]
+COMMAND = typer.main.get_command(app)
 TYPED_ELSEWHERE = {
     "getting-started.md": "tests/e2e/test_getting_started.py",
     "migrating.md": "tests/e2e/test_migrating.py",
@@ -120,7 +121,7 @@ def parsed(line: str, *, in_sentence: bool = False) -> list[str]:
 
     A sentence need not name the arguments, or the value of an option.
     """
-    command, names, rest = typer.main.get_command(app), [], words(line)[1:]
+    command, names, rest = COMMAND, [], words(line)[1:]
     while rest and rest[0] in getattr(command, "commands", ()):
         names.append(rest[0])
         command, rest = command.commands[rest[0]], rest[1:]
