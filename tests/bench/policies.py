@@ -10,7 +10,7 @@ import argparse
 import random
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -32,8 +32,13 @@ IN_ALL = 1000
 """Sum of the weights of queues."""
 
 
-def main(arguments: list[str]) -> int:
-    """Writes the policies, and plays the log with them."""
+def replay(options: list[str]) -> int:
+    """Runs the command; returns its status."""
+    return subprocess.run([QUOTAWARD, "replay", *options], check=False).returncode
+
+
+def main(arguments: list[str], play: Callable[[list[str]], int] = replay) -> int:
+    """Writes the policies, and plays the log with them: ``play`` gets the options of replay."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.policies", description=__doc__)
     parser.add_argument("log", type=Path)
     parser.add_argument("--from", dest="begin", default="0")
@@ -52,16 +57,25 @@ def main(arguments: list[str]) -> int:
     with TemporaryDirectory() as folder:
         declared = Path(folder) / asked.log.name
         declared.write_text("".join(declaring(asked.log.read_text().splitlines(keepends=True))))
-        command = [QUOTAWARD, "replay", str(declared), "--from", asked.begin, "--to", asked.end]
-        command += ["--jobs", "gangs", "--run-times", "enforced"]
+        options = [
+            str(declared),
+            "--from",
+            asked.begin,
+            "--to",
+            asked.end,
+            "--jobs",
+            "gangs",
+            "--run-times",
+            "enforced",
+        ]
         for name, files in policies(parts, log.cores, asked.starving_after).items():
             if asked.only and name not in asked.only:
                 continue
             (policy := Path(folder) / name).mkdir()
             for file, content in files.items():
                 (policy / file).write_text(content)
-            command += ["--policy", str(policy)]
-        return subprocess.run([*command, *others], check=False).returncode
+            options += ["--policy", str(policy)]
+        return play([*options, *others])
 
 
 def declaring(lines: Iterable[str]) -> Iterator[str]:
