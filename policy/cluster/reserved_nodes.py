@@ -172,7 +172,7 @@ class ReservedNodes:
 
     def _rows(self, index: _Index) -> _Rows:
         """Returns the arrays of the index. They hold until a node comes or goes."""
-        memo: dict[Any, Any] = self._cluster.table.memo_of_nodes
+        memo: dict[Any, Any] = self._cluster.table.attributes.memo
         known: _Rows | None = memo.get("reserved")
         if known is not None and known.index is index:
             return known

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from policy.nodes.node_attributes import Mask
 from policy.nodes.node_filters import passes_filters, passing_filters
-from policy.nodes.table import Mask, NodeTable, Site
+from policy.nodes.table import NodeTable, Site
 from policy.nodes.topology import Demands, demands_of, demands_of_steps
 from policy.objects.constraints import TOO_MANY_OF_NAMESPACE, HostPort, excess
 from policy.objects.node import Node

@@ -8,7 +8,8 @@ from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from policy.nodes import fit
-from policy.nodes.table import Mask, NodeTable
+from policy.nodes.node_attributes import Mask
+from policy.nodes.table import NodeTable
 from policy.nodes.topology import Demands, Spreading, demands_of, is_counted, is_mate, keeps_apart
 from policy.objects import signature
 from policy.objects.constraints import Constraints, PodTerm, steps
@@ -102,7 +103,7 @@ class Together:
         """Notes that one of a kind was put on a node."""
         for each in self._of:
             for key in each.apart[kind]:
-                domains = self._table.labels(key).codes
+                domains = self._table.attributes.labels(key).codes
                 if domains[row] >= 0:
                     each.open &= domains != domains[row]
             if kind in each.ports:

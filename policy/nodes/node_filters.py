@@ -7,7 +7,8 @@ kube-scheduler 1.37. Over all nodes a rule is judged once for each value that oc
 import numpy as np
 
 from policy.nodes.codes import meeting
-from policy.nodes.table import Mask, NodeTable
+from policy.nodes.node_attributes import Mask
+from policy.nodes.table import NodeTable
 from policy.nodes.tolerations import tolerates
 from policy.objects.constraints import Constraints, NodeTerm, Requirement, Taint, Toleration, holds, integer
 from policy.objects.node import Node
@@ -37,14 +38,14 @@ def matches_affinity(node: Node, constraints: Constraints) -> bool:
 def passing_filters(table: NodeTable, constraints: Constraints) -> Mask:
     """Returns every node of which ``passes_filters`` is true for the pod. The mask is shared: do not change it."""
     key = ("passing_filters", constraints.node_selector, constraints.node_terms, constraints.tolerations)
-    known: Mask | None = table.memo_of_nodes.get(key)
+    known: Mask | None = table.attributes.memo.get(key)
     if known is None:
         mask = matching_affinity(table, constraints) & tolerated(table, constraints.tolerations)
         if not tolerates(constraints.tolerations, (UNSCHEDULABLE_TAINT,)):
             mask &= ~np.fromiter((node.unschedulable for node in table.nodes()), np.bool_, len(table.names))
-        if len(table.memo_of_nodes) >= _MOST_KEPT:
-            table.memo_of_nodes.clear()
-        known = table.memo_of_nodes[key] = mask
+        if len(table.attributes.memo) >= _MOST_KEPT:
+            table.attributes.memo.clear()
+        known = table.attributes.memo[key] = mask
     return known
 
 
@@ -63,7 +64,7 @@ def matching_affinity(table: NodeTable, constraints: Constraints) -> Mask:
 
 def tolerated(table: NodeTable, tolerations: tuple[Toleration, ...]) -> Mask:
     """Returns every node whose taints the pod tolerates."""
-    taints = table.taints()
+    taints = table.attributes.taints()
     return taints.where((tolerates(tolerations, each) for each in taints.index), absent=True)
 
 
@@ -89,14 +90,14 @@ def _meeting_term(table: NodeTable, term: NodeTerm) -> Mask:
 def _meeting(table: NodeTable, requirement: Requirement) -> Mask:
     if requirement.operator in ("Gt", "Lt"):
         return _beyond(table, requirement)
-    values = table.labels(requirement.key)
+    values = table.attributes.labels(requirement.key)
     return meeting(values.codes, values.index, requirement)
 
 
 def _beyond(table: NodeTable, requirement: Requirement) -> Mask:
     """Returns where a label is a number above (Gt) or below (Lt) the named one."""
     named = integer(*requirement.values[:1])
-    values, (numbers, are_numbers) = table.labels(requirement.key), table.numbers(requirement.key)
+    values, (numbers, are_numbers) = table.attributes.labels(requirement.key), table.attributes.numbers(requirement.key)
     if named is None:
         return np.zeros(len(values.codes), np.bool_)
     beyond = numbers > named if requirement.operator == "Gt" else numbers < named

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from policy.nodes import fit
 from policy.nodes.gang_demands import Kinds, Together, demands_something, is_bounded
+from policy.nodes.node_attributes import Mask
 from policy.nodes.node_filters import passing_filters
-from policy.nodes.table import Mask, NodeTable
+from policy.nodes.table import NodeTable
 from policy.nodes.topology import demands_of
 from policy.objects.pod import Pod
 from policy.objects.quantity import LARGEST

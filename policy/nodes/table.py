@@ -15,17 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from policy.nodes.node_attributes import Mask, NodeAttributes
 from policy.nodes.pod_demands import Demanding
 from policy.nodes.pod_index import PodIndex
 from policy.nodes.tolerations import Tolerating, forbidding
-from policy.objects.constraints import Taint, integer
+from policy.objects.constraints import Taint
 from policy.objects.node import Node
 from policy.objects.pod import Pod
 from policy.objects.quantity import LARGEST
 from policy.objects.resources import Resources, add, count_names, is_extended, subtract, total
-
-Mask = NDArray[np.bool_]
-"""One answer per row."""
 
 Shared = tuple[frozenset[str], Resources]
 """Devices that count for one pod, and UIDs of the other pods that hold them."""
@@ -67,18 +65,6 @@ class Placed:
     stands: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
-    """The values of something over all nodes: a code per row, -1 where a node has none."""
-
-    codes: NDArray[np.intp]
-    index: Mapping[Any, int]
-
-    def where(self, verdicts: Iterable[bool], *, absent: bool) -> Mask:
-        """Returns the verdict of each row's value; ``verdicts`` stand in the order of ``index``."""
-        return np.array([*verdicts, absent], dtype=np.bool_)[self.codes]
-
-
 class NodeTable:
     """All nodes, and the pods that stand on them or are expected there. Each change is applied as a difference."""
 
@@ -92,8 +78,7 @@ class NodeTable:
         """UIDs of pods that take room where they are, but count for nobody (see policy.cluster.overdue)."""
         self.memo: dict[Hashable, Any] = {}
         """Results computed from the table as it stands. Every change that could matter to one of them empties it."""
-        self.memo_of_nodes: dict[Hashable, Any] = {}
-        """Results that depend only on names, labels, taints and readiness of nodes. A change of these empties it."""
+        self.attributes = NodeAttributes(self.names, self.nodes)
         self._allocatable = np.zeros((_FIRST_ROWS, _FIRST_COLUMNS), np.int64, order="F")
         self._used = np.zeros((_FIRST_ROWS, _FIRST_COLUMNS), np.int64, order="F")
         self.moved = False
@@ -119,7 +104,6 @@ class NodeTable:
         """The pods by their labels, read only."""
         self.demanding = Demanding()
         """The pods that demand something of other pods, read only."""
-        self._label_keys: dict[str, int] = {}
 
     def upsert_node(self, node: Node) -> None:
         """Adds or replaces a node. Pods that were put on it before it was known count from now on."""
@@ -333,12 +317,7 @@ class NodeTable:
 
     def first_by_name(self, rows: NDArray[np.intp]) -> str:
         """Returns the name that comes first of these rows' nodes. There is one."""
-        order: NDArray[np.intp] | None = self.memo_of_nodes.get("order of names")
-        if order is None:
-            order = np.empty(len(self.names), np.intp)
-            order[sorted(range(len(self.names)), key=self.names.__getitem__)] = np.arange(len(self.names))
-            self.memo_of_nodes["order of names"] = order
-        return self.names[int(rows[order[rows].argmin()])]
+        return self.names[int(rows[self.attributes.ranks()[rows].argmin()])]
 
     def mask_of(self, names: Iterable[str]) -> Mask:
         """Returns a mask of the rows of these nodes; unknown names are left out."""
@@ -385,71 +364,9 @@ class NodeTable:
         """Returns the pods that take this port of their node, at whatever address."""
         return self._by_port.get((protocol, port), {}).values()
 
-    def labels(self, key: str) -> Values:
-        """Returns the values of a label over all nodes."""
-        known: Values | None = self.memo_of_nodes.get(("label", key))
-        if known is None and key not in self._label_keys:  # pods may name any key
-            known = self.memo_of_nodes.get("unlabelled")
-            if known is None:
-                known = self.memo_of_nodes["unlabelled"] = self._coded([None] * len(self.names))
-        if known is None:
-            known = self.memo_of_nodes["label", key] = self._coded([node.labels.get(key) for node in self.nodes()])
-        return known
-
-    def has_label(self, key: str) -> bool:
-        """Whether any node has a label of this key."""
-        return key in self._label_keys
-
-    def numbers(self, key: str) -> tuple[NDArray[np.int64], Mask]:
-        """Returns a label's values as integers, in the order of ``index``, and a mask of the valid ones. Shared."""
-        known: tuple[NDArray[np.int64], Mask] | None = self.memo_of_nodes.get(("number", key))
-        if known is None:
-            numbers = [integer(value) for value in self.labels(key).index]
-            known = self.memo_of_nodes["number", key] = (
-                np.array([number or 0 for number in numbers], np.int64),
-                np.array([number is not None for number in numbers], np.bool_),
-            )
-        return known
-
-    def taints(self) -> Values:
-        """Returns the sets of taints over all nodes; most have none."""
-        known: Values | None = self.memo_of_nodes.get("taints")
-        if known is None:
-            known = self.memo_of_nodes["taints"] = self._coded([node.taints or None for node in self.nodes()])
-        return known
-
-    def ready(self) -> Mask:
-        """Returns a mask of the nodes that are ready. It is shared: do not change it."""
-        known: Mask | None = self.memo_of_nodes.get("ready")
-        if known is None:
-            ready = (node.ready for node in self.nodes())
-            known = self.memo_of_nodes["ready"] = np.fromiter(ready, np.bool_, len(self.names))
-        return known
-
-    def ranks(self) -> NDArray[np.intp]:
-        """Returns the position of each row's node in the order of names. Shared, as above."""
-        known: NDArray[np.intp] | None = self.memo_of_nodes.get("ranks")
-        if known is None:
-            known = np.empty(len(self.names), np.intp)
-            known[sorted(range(len(self.names)), key=self.names.__getitem__)] = np.arange(len(self.names))
-            self.memo_of_nodes["ranks"] = known
-        return known
-
-    def names_by_row(self) -> tuple[str, ...]:
-        """Returns the names by row as they are now, for callers that keep rows across a pause. Shared."""
-        known: tuple[str, ...] | None = self.memo_of_nodes.get("names")
-        if known is None:
-            known = self.memo_of_nodes["names"] = tuple(self.names)
-        return known
-
     def nodes(self) -> Iterator[Node]:
         """Yields the nodes in the order of rows."""
         return (site.node for name in self.names if (site := self._sites[name]).node)
-
-    def _coded(self, values: list[Any]) -> Values:
-        index: dict[Any, int] = {}
-        codes = [-1 if value is None else index.setdefault(value, len(index)) for value in values]
-        return Values(np.array(codes, np.intp), index)
 
     def _registries(self, pod: Pod) -> Iterator[tuple[dict[Any, dict[str, Placed]], Hashable]]:
         """Yields each registry in which a pod stands besides its node, with the key there."""
@@ -464,7 +381,7 @@ class NodeTable:
         for node, change in ((old, subtract), (new, add)):
             if node is not None:
                 change(self._listing, {resource: 1 for resource, amount in node.allocatable.items() if amount})
-                change(self._label_keys, dict.fromkeys(node.labels, 1))
+                self.attributes.count(node, change)
         taints = forbidding(new.taints) if new is not None and new.usable else None
         if before is not None and old is not None:
             subtract(before.allocatable, old.allocatable)
@@ -530,7 +447,7 @@ class NodeTable:
     def _forget(self, *, nodes: bool = False) -> None:
         self.memo.clear()
         if nodes:
-            self.memo_of_nodes.clear()
+            self.attributes.memo.clear()
             self.changes_of_followed += 1
 
 

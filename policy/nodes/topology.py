@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from policy.nodes.node_attributes import Mask, Values
 from policy.nodes.node_filters import matching_affinity, tolerated
 from policy.nodes.pod_index import PodIndex
-from policy.nodes.table import Mask, NodeTable, Values
+from policy.nodes.table import NodeTable
 from policy.objects.constraints import UNCONSTRAINED, PodTerm, Selector, Spread, matches
 from policy.objects.pod import Pod
 from policy.stepwise import Steps, at_once
@@ -188,19 +189,21 @@ def demands_of_steps(table: NodeTable, pod: Pod, overlooked: Collection[str]) ->
     constraints = pod.constraints if table.demanding.is_judged(pod) else UNCONSTRAINED
     apart: dict[str, Mask] = {}
     for number, (term, kinds) in enumerate(table.demanding.keeping_away(pod)):
-        if table.has_label(term.topology_key):
+        if table.attributes.has_label(term.topology_key):
             away = apart.setdefault(term.topology_key, np.zeros(table.index.size, np.bool_))
             for kind in kinds:
                 away[[table.index.slots[uid] for uid in kind.placed]] = True
         if number % _AT_ONCE == _AT_ONCE - 1:
             yield
     for term in constraints.anti_affinity:
-        if table.has_label(term.topology_key):
+        if table.attributes.has_label(term.topology_key):
             known, selected = apart.get(term.topology_key), _selected(table, term)
             apart[term.topology_key] = selected if known is None else known | selected
             yield
     hidden = [table.index.slots[uid] for uid in overlooked if uid in table.index.slots]
-    domains = (_domains(table, table.labels(key), _without(table, mask, hidden)) for key, mask in apart.items())
+    domains = (
+        _domains(table, table.attributes.labels(key), _without(table, mask, hidden)) for key, mask in apart.items()
+    )
     occupied = tuple(each for each in domains if each.counts.any())
     if not occupied and not constraints.affinity and not constraints.spread:
         return None
@@ -236,7 +239,7 @@ def _affinity_steps(table: NodeTable, pod: Pod, hidden: list[int]) -> Steps[Affi
     mates = _without(table, mates, hidden)
     standing = mates & table.index.stands[: table.index.size]
     expected = mates & ~standing
-    topologies = [table.labels(term.topology_key) for term in terms]
+    topologies = [table.attributes.labels(term.topology_key) for term in terms]
     return Affinity(
         standing=tuple(_domains(table, values, standing) for values in topologies),
         expected=tuple(_domains(table, values, expected) for values in topologies),
@@ -251,7 +254,7 @@ def _all_spreading_steps(table: NodeTable, pod: Pod, hidden: list[int]) -> Steps
     affinity must also ask for the node, and the pod must tolerate its taints.
     """
     rules = pod.constraints.spread
-    labelled = _all(table.labels(key).codes >= 0 for key in {rule.topology_key for rule in rules})
+    labelled = _all(table.attributes.labels(key).codes >= 0 for key in {rule.topology_key for rule in rules})
     affine, tolerates = matching_affinity(table, pod.constraints), tolerated(table, pod.constraints.tolerations)
     everywhere = np.ones(len(labelled), np.bool_)
     found = []
@@ -269,7 +272,7 @@ def _spreading(table: NodeTable, pod: Pod, rule: Spread, counting: Mask, hidden:
     counted = _without(table, index.selected(_narrowed(rule.selector), (pod.namespace,)), hidden)
     counted &= ~index.terminating[: index.size]
     counted &= np.append(counting, False)[index.rows[: index.size]]
-    values = table.labels(rule.topology_key)
+    values = table.attributes.labels(rule.topology_key)
     standing = _domains(table, values, counted & index.stands[: index.size])
     domains = np.flatnonzero(np.bincount(values.codes[counting], minlength=len(values.index)))
     return Spreading(

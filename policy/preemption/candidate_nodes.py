@@ -35,8 +35,8 @@ def promising_nodes(trial: EvictionTrial) -> Iterator[str]:
     table, pod = trial.cluster.table, trial.preemptor.pod
     rows = np.flatnonzero(fit.fits_if_empty(table, pod))
     shortage = scores.shortage(table, pod)[rows]
-    rows = rows[np.lexsort((table.ranks()[rows], shortage))]
-    names = table.names_by_row()  # as they are now: after a pause a row may be another's
+    rows = rows[np.lexsort((table.attributes.ranks()[rows], shortage))]
+    names = table.attributes.names_by_row()  # as they are now: after a pause a row may be another's
     yield ""
     for _ in trial.find_borrowers_steps():
         yield ""

@@ -15,8 +15,8 @@ import numpy as np
 
 from policy.cluster.cluster import Cluster
 from policy.nodes import fit, node_filters, scores
+from policy.nodes.node_attributes import Mask
 from policy.nodes.packing import depends_on_others
-from policy.nodes.table import Mask
 from policy.objects import signature
 from policy.objects.job import Job
 from policy.objects.pod import Pod, turn
@@ -410,7 +410,7 @@ class _Search:
         others = table.used[rows, column] if column is not None else np.zeros(len(rows))
         lacking, free = scores.shortage(table, pod)[rows], scores.freeness(table, pod)[rows]
         own = table.mask_of(self._own)[rows]
-        best_first = np.lexsort((table.ranks()[rows], others, lacking, -free, ~own))
+        best_first = np.lexsort((table.attributes.ranks()[rows], others, lacking, -free, ~own))
         return [table.names[row] for row in rows[best_first].tolist()]
 
     def _soonest_steps(self, pod: Pod, names: list[str], now: float) -> Steps[list[str]]:
@@ -485,7 +485,7 @@ def _open(cluster: Cluster, job: Job) -> Mask:
         if cluster.reservations.is_held_for(uid) or uid in cluster.gangs.holds or placed.pod.priority >= job.priority
     }
     reserved = _reserved_for_others(cluster, job).keys() if cluster.rules.whole_nodes else set[str]()
-    return table.ready() & ~table.mask_of(promised | reserved)
+    return table.attributes.ready() & ~table.mask_of(promised | reserved)
 
 
 def _reserved_for_others(cluster: Cluster, job: Job) -> dict[str, list[Resources]]:

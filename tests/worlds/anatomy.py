@@ -56,7 +56,7 @@ HISTORY = {
 }
 """What by the name of a class depends on how something came about, or is worked out anew when it is asked for."""
 BOUNDED = (
-    *("_store", "_settings", "_log", "_rows", "_watched", "columns", "memo", "memo_of_nodes", "_known", "_labels"),
+    *("_store", "_settings", "_log", "_rows", "_watched", "columns", "memo", "_known", "_labels"),
     *("late", "ended", "kept_out", "evictions"),
     *("_same", "_without_claims", "_by_code", "_free_codes", "_free_slots", "_namespace_column", "_label_columns"),
 )
@@ -198,7 +198,7 @@ def _table(nodes: NodeTable) -> Any:
         "_by_port": {key: sorted(placed) for key, placed in parts["_by_port"].items()},
         "demanding": _demanding(nodes.demanding),
         "index": {uid: _indexed(nodes, slot) for uid, slot in nodes.index.slots.items()},
-        "label keys": _without_zeros(parts["_label_keys"]),
+        "label keys": _without_zeros(vars(nodes.attributes)["_label_keys"]),
     }
 
 

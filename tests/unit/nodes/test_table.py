@@ -239,7 +239,7 @@ def test_what_was_worked_out_does_not_pile_up():
         choice = Constraints(node_selector=(), tolerations=tolerations)
         assert where(table, pod(f"p{number}", constraints=choice)) == ({"n1", "n2"} if number % 900 == 9 else {"n1"})
     assert len(table.memo) <= 256
-    assert len(table.memo_of_nodes) <= 600
+    assert len(table.attributes.memo) <= 600
 
 
 def test_requirements_are_judged_on_names_in_whatever_row():
