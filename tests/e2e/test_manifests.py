@@ -15,6 +15,7 @@ from tests.controlplane.objects import condition, elastic_quota, is_bound, pod
 from tests.controlplane.processes import free_port, wait_until
 from tests.controlplane.quotaward import install_rights, right_to_bind
 from tests.controlplane.scheduler import Scheduler
+from tests.reading import documents
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 SYSTEM, SCHEDULER = "quotaward-system", "quotaward-scheduler"
@@ -24,7 +25,7 @@ FILES = sorted(
     file
     for file in MANIFESTS.rglob("*.yaml")
     if "chart" not in file.parts
-    and not any(document["apiVersion"].startswith(OTHERS) for document in yaml.safe_load_all(file.read_text()))
+    and not any(document["apiVersion"].startswith(OTHERS) for document in documents(file.read_text()))
 )
 SAMPLE = """
 apiVersion: scheduling.x-k8s.io/v1alpha1
