@@ -20,8 +20,10 @@ import yaml
 from app.replay import swf
 from app.replay.player import Window, in_window
 from app.times import parse_duration
+from tests.unit.app.given import namespace, queue, quota
 
 QUOTAWARD = str(Path(sys.executable).with_name("quotaward"))
+QUEUE_NAME = "scheduling.volcano.sh/queue-name"
 HOUR = 3600
 NEVER = 10 * 365 * 24 * HOUR
 """Seconds after which no job of a log starves, and which no pod is short enough for."""
@@ -94,12 +96,12 @@ def declaring(lines: Iterable[str]) -> Iterator[str]:
 def policies(parts: Mapping[str, float], cores: int, starving_after: int) -> dict[str, dict[str, str]]:
     """Returns the files of each policy for teams with these parts of all that is used."""
     least = {team: {"cpu": f"{int(part * cores * 1000)}m"} for team, part in parts.items()}
-    own = [queue(team, max(1, round(part * IN_ALL))) for team, part in parts.items()]
+    own = [queue(team, weight=max(1, round(part * IN_ALL))) for team, part in parts.items()]
     objects: dict[str, list[Any]] = {
         "none": [],
-        "static": [quota(team, {"min": amount, "max": amount}) for team, amount in least.items()],
-        "elastic": [quota(team, {"min": amount}) for team, amount in least.items()],
-        "queues": [*own, *(namespace(team, team) for team in parts)],
+        "static": [quota(team, min=amount, max=amount) for team, amount in least.items()],
+        "elastic": [quota(team, min=amount) for team, amount in least.items()],
+        "queues": [*own, *(namespace(team, **{QUEUE_NAME: team}) for team in parts)],
         "reservations": [],
         "backfill": [],
     }
@@ -111,21 +113,6 @@ def policies(parts: Mapping[str, float], cores: int, starving_after: int) -> dic
         name: {"all.yaml": yaml.safe_dump_all(found), "settings.yaml": yaml.safe_dump({"reserve": reserve[name]})}
         for name, found in objects.items()
     }
-
-
-def namespace(name: str, queue_name: str) -> dict[str, Any]:
-    annotations = {"scheduling.volcano.sh/queue-name": queue_name} if queue_name else {}
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "annotations": annotations}}
-
-
-def quota(team: str, spec: dict[str, Any]) -> dict[str, Any]:
-    head = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "ElasticQuota"}
-    return {**head, "metadata": {"name": "quota", "namespace": team}, "spec": spec}
-
-
-def queue(name: str, weight: int) -> dict[str, Any]:
-    head = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}
-    return {**head, "metadata": {"name": name}, "spec": {"weight": weight}}
 
 
 if __name__ == "__main__":

@@ -28,20 +28,35 @@ def test_the_benchmark_runs(name):
     assert all(figure["value"] > 0 for figure in figures), figures
 
 
-def test_six_policies_are_played_on_a_log(tmp_path):
-    line = "{number} {submit} 0 100 2 -1 -1 2 -1 -1 1 {user} 1 -1 1 1 -1 -1"
+def run_on_a_log(folder, module, *options):
+    """Runs a benchmark on a log of twenty jobs, each of half of the cluster for an hour."""
+    line = "{number} {submit} 0 3600 2 -1 -1 2 -1 -1 1 {user} 1 -1 1 1 -1 -1"
     jobs = [line.format(number=number, submit=10 * number, user=number % 2) for number in range(20)]
-    log = tmp_path / "log.swf"
+    log = folder / "log.swf"
     log.write_text("\n".join(["; MaxProcs: 4", "; MaxNodes: 4", *jobs, ""]))
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.bench.policies", str(log), "--to", "1d", "--starving-after", "60", "-o", "json"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [
+        sys.executable,
+        "-m",
+        f"tests.bench.{module}",
+        str(log),
+        "--to",
+        "1d",
+        "--starving-after",
+        "60",
+        *options,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    told = {each["policy"]: each for each in json.loads(done.stdout)["policies"]}
+    return done.stdout
+
+
+def test_six_policies_are_played_on_a_log(tmp_path):
+    told = {each["policy"]: each for each in json.loads(run_on_a_log(tmp_path, "policies", "-o", "json"))["policies"]}
     assert list(told) == ["none", "static", "elastic", "queues", "reservations", "backfill"]
     assert told["none"]["waits"]["mean"] > 0
     assert not any(told["none"]["promises"].values())
     assert told["backfill"]["promises"]["kept"] > 0
+
+
+def test_expected_starts_are_compared_with_real_ones(tmp_path):
+    assert "jobs had a start by declared run times" in run_on_a_log(tmp_path, "expected_starts")
