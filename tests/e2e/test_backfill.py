@@ -12,14 +12,15 @@ from tests.e2e.waiting import bound, wait_for
 
 RESERVED = "node(s) resource was(were) reserved"
 SOON = ("--reserve.starving-after", "4", "--leader.lease-duration", "3")
+AHEAD = ("--reserve.ahead", "1", "--leader.lease-duration", "3")
 MARGIN, HOUR = 30, 3600
 
 
-@pytest.fixture
-def serving(cluster):
+@pytest.fixture(params=[SOON])
+def serving(cluster, request):
     """A Quotaward, and a scheduler that asks it."""
     with (
-        Quotaward(cluster.control_plane, *SOON) as quotaward,
+        Quotaward(cluster.control_plane, *request.param) as quotaward,
         Scheduler(cluster.control_plane, extender(quotaward.url)),
     ):
         yield quotaward
@@ -78,6 +79,30 @@ def test_who_is_surely_gone_before_the_promised_start_uses_the_node_meanwhile(cl
     wait_until(lambda: "big" in bound(watching), "the large one starts")
     wait_until(lambda: serving.metric("quotaward_promises_total", outcome="kept") == 1, "it is counted")
     assert not serving.metric("quotaward_promises_total", outcome="moved")
+
+
+@pytest.mark.parametrize("serving", [AHEAD], indirect=True)
+def test_the_first_in_line_has_its_promise_before_it_starves(cluster, serving, watch):
+    namespace = cluster.namespace()
+    watching = watch(namespace)
+    cluster.node(cpu=8)
+    running = [("r1", 4, HOUR), ("r2", 2, HOUR // 2)]
+    cluster.api.create_all([pod(name, namespace, cpu, activeDeadlineSeconds=time) for name, cpu, time in running])
+    wait_for(watching, bound=2)
+    cluster.api.create(pod("big", namespace, cpu=8))
+    wait_until(lambda: promised(serving), "the start is promised", 30)
+    assert HOUR - 60 < left(serving) <= HOUR
+    cluster.api.create(pod("second", namespace, cpu=8))
+    cluster.api.create(pod("endless", namespace, cpu=2))
+    wait_until(lambda: is_refused(cluster, namespace, "endless"), "it is refused")
+    cluster.api.create(pod("short", namespace, cpu=2, activeDeadlineSeconds=int(left(serving) - 600)))
+    wait_until(lambda: "short" in bound(watching), "it uses the room meanwhile")
+    reserved = serving.get("/api/v1/reservations")["items"]
+    assert [each["pod"] for each in reserved] == [f"{namespace}/big"]
+    for name in ("r1", "r2", "short"):
+        cluster.api.delete("pods", name, namespace)
+    wait_until(lambda: "big" in bound(watching), "the large one starts")
+    assert "endless" not in bound(watching)
 
 
 def test_a_pod_that_ignores_its_end_does_not_make_the_job_late(cluster, serving, watch):
