@@ -42,8 +42,9 @@ class Run:
 class World:
     """A scheduler that places pods where we let it and it sees room, nodes that end them, and our controller."""
 
-    def __init__(self, pick: Pick, *, whole_nodes: bool) -> None:
+    def __init__(self, pick: Pick, *, whole_nodes: bool, ahead: int) -> None:
         self.pick, self.now, self.number = pick, NOW, 0
+        self.terms = replace(TERMS, ahead=ahead)
         self.cluster = Cluster(Rules(backfill_margin=6, whole_nodes=whole_nodes), settle_time=0)
         for name, cores in CORES.items():
             self.cluster.upsert_node(Node(name, {"cpu": cores, "pods": 100}))
@@ -70,7 +71,7 @@ class World:
             self.comes()
         for pod in sorted(self.waiting.values(), key=lambda each: each.created):
             self.is_tried(pod)
-        reserve_all(self.cluster, TERMS, self.now)
+        reserve_all(self.cluster, self.terms, self.now)
         self.promises()
 
     def goes(self, uid: str) -> None:
@@ -126,7 +127,7 @@ class World:
 
 
 def play(pick: Pick) -> World:
-    world = World(pick, whole_nodes=pick((True, False, False)))
+    world = World(pick, whole_nodes=pick((True, False, False)), ahead=pick((0, 0, 1, 3)))
     for _ in range(SECONDS):
         world.passes()
     return world

@@ -105,6 +105,21 @@ def gang(*names, minimum=2, cpu="3"):
     return [group(minimum), *(waiting(name, cpu, **LABELS) for name in names)]
 
 
+def test_the_first_in_line_has_a_promise_at_once_and_is_told_nothing_else():
+    started = {"status": {"phase": "Running", "startTime": "2027-01-15T08:00:00Z"}}
+    ending = [pod("r1", requests={"cpu": "3"}, nodeName="n1", activeDeadlineSeconds=600) | started]
+    endless = pod("r2", requests={"cpu": "3"}, nodeName="n2") | started
+    world = World(*ending, endless, waiting(), waiting("next"), ahead=2)
+    world.store.cluster.protection.pass_time(EPOCH)
+    world.passes(5)
+    assert world.reserved == {"big": "n1"}
+    [own] = world.store.cluster.reservations.reserved
+    assert own.promised_start == EPOCH + 630
+    assert world.told == [("big", "NodesReserved"), ("big", "StartPromised")]
+    world.passes(100)
+    assert world.told[2:] == [("next", "NodesReserved")], "it starves"
+
+
 def test_a_node_is_reserved_as_soon_as_the_pod_starves_and_its_pods_are_told():
     world = World(waiting())
     world.passes(100)

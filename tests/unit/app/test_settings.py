@@ -290,6 +290,7 @@ def test_everything_that_is_wrong_is_said_at_once(config):
         ("grants.lifetime", "soon", "grants.lifetime"),
         ("grants.patience", "1", "grants.patience"),
         ("log.level", "loud", "log.level"),
+        ("reserve.ahead", "11", "reserve.ahead"),
         ("insecure", "perhaps", "insecure"),
         ("exempt.namespaces", "kube-system, other", "exempt.namespaces"),
         ("exempt.namespaces", "kube-system,,other", "exempt.namespaces"),
