@@ -64,15 +64,16 @@ class Line:
 
     def put(self, job: GatedJob, pod: Pod) -> None:
         """Adds or updates a member. ``job`` describes its job as if this member were the first."""
-        known = self.jobs.get(job.name)
-        self.arrivals += job.kind not in self._kinds
+        known, turns = self.jobs.get(job.name), self._kinds.get(job.kind)
+        self.arrivals += turns is None
         if known is not None:
             self._strike(known)
             known.kind, known.created = job.kind, job.created
             job = known
         job.members[pod.uid] = pod
         self.jobs[job.name], self._turns[job.name] = job, job.turn
-        insort(self._kinds.setdefault(job.kind, []), job.turn)
+        turns = self._kinds.setdefault(job.kind, [] if turns is None else turns)  # one list for as long as it has jobs
+        insort(turns, job.turn)
 
     def remove(self, name: str, uid: str) -> None:
         """Removes a member of a job."""

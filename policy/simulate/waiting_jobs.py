@@ -51,13 +51,36 @@ Place = tuple[PodTurn, JobsAlike | Pod]
 """A pod, or the first Job of a kind, with its sort key: these are tried in turn."""
 
 
+@dataclass(slots=True, eq=False)
+class _KnownLine:
+    """A line as it was looked at last, with so many arrivals and kinds: ``peers`` are these by peers, or ``singly``.
+
+    ``looked_as_of``: see ``JobsAlike.waits_as_of``.
+    """
+
+    line: Line
+    arrivals: int
+    size: int
+    kinds: list[JobsAlike]
+    peers: list[list[JobsAlike]]
+    singly: list[JobsAlike]
+    looked_as_of: int = -1
+
+    def is_of(self, line: Line) -> bool:
+        """Whether it is this line, and has no other kinds than when it was looked at."""
+        return self.line is line and self.arrivals == line.arrivals and self.size == len(line.kinds())
+
+    def jobs(self) -> int:
+        """Returns how many Jobs are tried by their kinds."""
+        return len(self.line) - sum(len(kind.turns) for kind in self.singly)
+
+
 class WaitingJobs:
     """The Jobs that wait in the lines of a cluster that nobody else uses, and what is known of them without a try."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._kinds: dict[int, JobsAlike] = {}
-        self._now: list[JobsAlike] = []
+        self._lines: dict[Where, _KnownLine] = {}
         self._numbers: dict[Hashable, int] = {}
         self._given = count()
         self._as_of = 0
@@ -76,23 +99,20 @@ class WaitingJobs:
         self._as_of += 1
 
     def look_steps(self) -> Steps[list[Pod]]:
-        """Takes in the kinds as they are now. Returns the waiting pods that are tried one by one."""
-        cluster, known = self._cluster, self._kinds
-        self._now, number = [], 0
-        for where, line in cluster.gates.lines.items():
-            for turns in line.kinds().values():
-                kind = known.get(id(turns))
-                if kind is None:
-                    kind = known[id(turns)] = self._seen(where, line, turns)
-                    yield
-                self._now.append(kind)
-                number += 0 if kind.singly else len(turns)
-        if len(known) > REMEMBERED + 2 * len(self._now):
-            self._kinds = {id(kind.turns): kind for kind in self._now}
+        """Takes in the lines as they are now. Returns the waiting pods that are tried one by one."""
+        cluster, lines, jobs = self._cluster, self._cluster.gates.lines, 0
+        if len(self._lines) > REMEMBERED + 2 * len(lines):
+            self._lines.clear()
+        if max(len(self._numbers), len(self._smallest)) > REMEMBERED + 2 * len(cluster.pending):
+            self._lines.clear()
             self._numbers.clear()
-        if len(self._smallest) > REMEMBERED:
             self._smallest.clear()
-        if number == len(cluster.pending):
+        for where, line in lines.items():
+            known = self._lines.get(where)
+            if known is None or not known.is_of(line):
+                known = self._lines[where] = yield from self._seen_steps(where, line, known)
+            jobs += known.jobs()
+        if jobs == len(cluster.pending):
             return []
         waiting = (pod for pod in cluster.pending.values() if not (pod.terminating or pod.gated))
         return [pod for pod in waiting if not (_is_whole(pod) and pod.uid in cluster.gates)]
@@ -102,16 +122,16 @@ class WaitingJobs:
 
         ``after``: of each kind the first one that comes after this turn.
         """
-        peers: dict[int, list[JobsAlike]] = {}
-        for number, kind in enumerate(self._now):
-            if kind.turns and not kind.singly and kind.waits_as_of != self._as_of:
-                peers.setdefault(kind.peers, []).append(kind)
-            if number % AT_ONCE == 0:
-                yield
         found: list[Place] = []
-        for kinds in peers.values():
-            may_start = yield from self._may_start_steps(kinds)
-            found += [place for kind in may_start if (place := self.following(kind, after)) is not None]
+        for known in self._lines.values():
+            if known.looked_as_of == self._as_of:
+                continue
+            known.looked_as_of = self._as_of
+            for peers in known.peers:
+                kinds = [kind for kind in peers if kind.turns and kind.waits_as_of != self._as_of]
+                if kinds:
+                    may_start = yield from self._may_start_steps(kinds)
+                    found += [place for kind in may_start if (place := self.following(kind, after)) is not None]
             yield
         return found
 
@@ -188,6 +208,20 @@ class WaitingJobs:
         """Returns the stand-in of a Job in its line."""
         [found] = self._cluster.gates.lines[kind.where].jobs[kind.turns[at][2]].members.values()
         return found
+
+    def _seen_steps(self, where: Where, line: Line, before: _KnownLine | None) -> Steps[_KnownLine]:
+        """Looks at a line whose kinds have changed. It pauses after some of them."""
+        known = {id(kind.turns): kind for kind in before.kinds} if before is not None else {}
+        kinds, peers = list[JobsAlike](), dict[int, list[JobsAlike]]()
+        for number, turns in enumerate(line.kinds().values()):
+            kind = known.get(id(turns)) or self._seen(where, line, turns)
+            kinds.append(kind)
+            if not kind.singly:
+                peers.setdefault(kind.peers, []).append(kind)
+            if number % AT_ONCE == AT_ONCE - 1:
+                yield
+        singly = [kind for kind in kinds if kind.singly]
+        return _KnownLine(line, line.arrivals, len(line.kinds()), kinds, list(peers.values()), singly)
 
     def _seen(self, where: Where, line: Line, turns: list[Turn]) -> JobsAlike:
         pod = line.jobs[turns[0][2]].first()
