@@ -1,0 +1,62 @@
+"""Jobs that wait as a whole, by kind: which of them are tried, and in which order."""
+
+from policy.cluster.cluster import Cluster
+from policy.cluster.gates import GatedJob, Line
+from policy.objects.membership import Namespace
+from policy.objects.node import Node
+from policy.objects.pod import Pod
+from policy.objects.queued_job import PodSet, QueuedJob
+from policy.reserve.starving import Terms
+from policy.simulate.simulation import Simulation
+from policy.simulate.waiting_jobs import WaitingJobs
+from policy.stepwise import at_once
+from tests.unit.given import pod
+
+NOW = 1000.0
+
+
+def waiting(jobs, cores):
+    """A cluster where Jobs wait. Each is (namespace, name, cpu of its only pod, created)."""
+    cluster = Cluster(settle_time=0)
+    cluster.upsert_node(Node("n1", {"cpu": cores, "pods": 100}))
+    for namespace in {each[0] for each in jobs}:
+        cluster.upsert_namespace(Namespace(namespace, queues_jobs=True))
+    cluster.begin()
+    for namespace, name, cpu, created in jobs:
+        sets = (PodSet(Pod("", namespace, name, {"cpu": cpu, "pods": 1}), 1),)
+        cluster.queued_jobs.upsert(QueuedJob(namespace, name, name, sets, 1, suspended=True, created=created), NOW)
+    return cluster
+
+
+def started(jobs, cores):
+    """The Jobs that start at once, in that order."""
+    simulation = Simulation(waiting(jobs, cores), Terms(), NOW)
+    at_once(simulation.settle_steps())
+    return [each.uid.partition("/")[0] for each in simulation.bound]
+
+
+def test_jobs_of_all_kinds_start_by_age_then_namespace_then_name():
+    jobs = [("b", "b1", 1, 5.0), ("a", "a2", 1, 5.0), ("a", "a1", 2, 5.0), ("b", "b0", 2, 1.0), ("a", "a3", 1, 7.0)]
+    assert started(jobs, cores=10) == ["b0", "a1", "a2", "b1", "a3"]
+    assert started(jobs, cores=5) == ["b0", "a1", "a2"]
+
+
+def test_a_smaller_job_starts_where_a_larger_one_of_its_line_has_no_room():
+    assert started([("a", "large", 9, 1.0), ("a", "small", 2, 2.0), ("a", "large2", 9, 3.0)], cores=4) == ["small"]
+
+
+def test_after_a_turn_each_kind_begins_with_its_first_job_behind_it():
+    jobs = waiting([(namespace, f"{namespace}{n}", 1, 5.0) for namespace in "abc" for n in range(3)], cores=9)
+    known = WaitingJobs(jobs)
+    at_once(known.look_steps())
+    after = 0, 5.0, "b", "job/b1"
+    assert sorted(at[2:] for at, _ in at_once(known.first_steps(after))) == [("b", "job/b2"), ("c", "job/c0")]
+
+
+def test_a_line_keeps_the_list_of_a_kind_when_its_only_job_is_seen_again():
+    line, member = Line(), pod("p")
+    line.put(GatedJob("/p", "kind"), member)
+    turns = line.kinds()["kind"]
+    line.put(GatedJob("/p", "kind"), member)
+    assert line.kinds()["kind"] is turns
+    assert (len(turns), line.arrivals) == (1, 1)
