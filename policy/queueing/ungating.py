@@ -7,7 +7,7 @@ only a little beyond it, so that the scheduler's own queue stays short.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from math import inf
 
 from policy.cluster.cluster import Cluster
@@ -26,6 +26,8 @@ FEW = 20
 """The most lines, and refusals in them, that are looked at again if something changes in a pause."""
 AGAIN = 3
 """How often that is done at most, before the next job is opened."""
+SORTED = 20
+"""Lines that are sorted anew for each job that was opened: with more lines, all are after as many more jobs."""
 
 
 class UngatingRound:
@@ -83,7 +85,7 @@ class UngatingRound:
         self._refused = 0
         queues = QueueTurns(self._cluster.ledger.queues.tree, self._queue_key)
         namespaces: dict[str, list[NamespaceKey]] = {}
-        arrivals = self._join(queues, namespaces)
+        arrivals, opened = self._join(queues, namespaces), 0
         while queues or arrivals != self._cluster.generations.arrivals:
             if self._has_changed_for_refused():
                 self._again += 1
@@ -91,16 +93,32 @@ class UngatingRound:
             if arrivals != self._cluster.generations.arrivals:
                 arrivals = self._join(queues, namespaces)
                 continue
+            if opened and opened * SORTED >= len(self._cluster.gates.lines):
+                queues, opened = self._sorted_anew(namespaces), 0
             queue = queues.pop()
             before = self._not_for_all(queue)
             pods = self._open_one(queue, namespaces[queue], now)
             if namespaces[queue]:
                 queues.add(queue)
+            opened += bool(pods)
             fell = bool(pods) and _fell(before, self._not_for_all(queue))
             yield pods
             if fell:
                 return True
         return False
+
+    def _sorted_anew(self, namespaces: dict[str, list[NamespaceKey]]) -> QueueTurns:
+        """Sorts all lines by what their namespaces have now: if pods have ended in a pause, one is needier than before.
+
+        Those that have more than before are put in their place when they are taken.
+        """
+        queues = QueueTurns(self._cluster.ledger.queues.tree, self._queue_key)
+        for queue, keys in namespaces.items():
+            keys[:] = [self._namespace_key(queue, key[2]) for key in keys]
+            heapify(keys)
+            if keys:
+                queues.add(queue)
+        return queues
 
     def _has_changed_for_refused(self) -> bool:
         """Whether few jobs were refused, and one may be admitted now: others would come before it in this round.

@@ -17,7 +17,7 @@ from tests.unit.app.lines import lines_once
 from tests.unit.given import cluster_of, pod, quota
 from tests.unit.given_gates import gated
 from tests.unit.given_nodes import node
-from tests.unit.given_queues import divided
+from tests.unit.given_queues import divided, queue
 
 PATIENCE = 60.0
 JOB_SET = JobKind("JobSet", "jobset.x-k8s.io/v1alpha2", "jobsets", ("spec", "suspend"))
@@ -93,6 +93,23 @@ def in_a_round(cluster, cpu: float) -> list[str]:
 @pytest.mark.parametrize(("cpu", "expected"), [(2, ["a-0"]), (4, ["a-0", "b-0"]), (6, ["a-0", "b-0", "a-1"])])
 def test_a_job_that_had_no_room_comes_first_if_room_comes_in_a_pause(cpu, expected):
     assert in_a_round(in_two_lines(), cpu) == expected
+
+
+@pytest.mark.parametrize("queues", [{}, {"a": "qa", "b": "qb"}], ids=["namespaces", "queues"])
+def test_a_namespace_whose_pods_end_in_a_pause_is_next_from_then_on(queues):
+    cluster = queued(*(job(f"{each}-{number}", 1, namespace=each) for each in "ab" for number in range(3)), cpu=99)
+    for each in "ab":
+        cluster.upsert_namespace(Namespace(each, queue=queues.get(each, ""), queues_jobs=True))
+    for name in queues.values():
+        cluster.upsert_queue(queue(name))
+    for number in range(5):
+        cluster.upsert_pod(its_pod(job("before"), number, node="n1"), now=0)
+    found = []
+    for pods in UngatingRound(divided(cluster), lookahead=1).run(0):
+        found += [pod.stands_for.name for pod in pods]
+        for number in range(5):
+            cluster.delete_pod(f"before-{number}")
+    assert found[:3] == ["b-0", "a-0", "a-1"]
 
 
 def test_where_many_are_refused_they_are_looked_at_again_in_the_next_round():
