@@ -6,7 +6,7 @@ the decisions of ``policy.reserve.node_reservation``.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 import structlog
@@ -37,6 +37,8 @@ GRACE = 10.0
 """Seconds for which a reserved job may lack members: its controller may be replacing one."""
 AT_ONCE = 20
 """Writes under way at a time."""
+APART = 1.0
+"""Seconds between reservations of one node for two jobs: the API server tells in whole seconds which was first."""
 TOLD = 10
 """Maximum number of members of a job that get an Event."""
 
@@ -64,6 +66,8 @@ class Reserve:
         self._epoch = epoch
         self._questions: dict[Key, Question] = {}
         self._incomplete: dict[Key, float] = {}
+        self._made_at: dict[str, float] = {}
+        """By name: when a reservation was made, within the last second."""
         self._promises = Promises(store, actuator, epoch)
 
     async def run(self) -> None:
@@ -127,6 +131,8 @@ class Reserve:
         if surplus and decision.reason == node_reservation.EXPIRED:
             await self._give_up(surplus)
             surplus = []
+        if self._have_others_just_now(key, {place.node for place in new}):
+            return
         moved = {place.pod.uid for place in new}
         moving = [each for each in surplus if each.pod.uid in moved]
         if not await self._lift(moving, "the member gets another node"):
@@ -150,14 +156,22 @@ class Reserve:
         now = self._store.clock()
         return now - self._incomplete.setdefault(key, now) < GRACE
 
+    def _have_others_just_now(self, key: Key, nodes: Collection[str]) -> bool:
+        """Whether one of these nodes was reserved for another job within the last second."""
+        now = self._store.clock()
+        self._made_at = {name: at for name, at in self._made_at.items() if now - at <= APART}
+        made = filter(None, map(self._store.cluster.reservations.reserved.get, self._made_at))
+        return any(each.node in nodes and (each.pod.namespace, each.job) != key for each in made)
+
     async def _reserve(self, job: Job, places: list[Place]) -> None:
         """Records all of these places. If one cannot be recorded, nothing is reserved for the job.
 
         They count at once, before they are recorded: otherwise another pod might be promised the same room.
         """
-        cluster = self._store.cluster
+        cluster, chosen = self._store.cluster, {place.node for place in places}
         # whatever our clock says: they come after those that are there
-        now = max([self._epoch(), *(each.since for each in cluster.reservations.reserved)])
+        there = (each.since + APART for each in cluster.reservations.reserved if each.node in chosen)
+        now = max([self._epoch(), *there])
         made = [node_reservation.reservation_of(job, place, now) for place in places]
         unrecorded = {reservation.name: reservation for reservation in made}
         for reservation in made:
@@ -181,6 +195,7 @@ class Reserve:
             for name, reservation in unrecorded.items():
                 if cluster.reservations.reserved.get(name) is reservation:
                     cluster.delete_reservation(name)
+        self._made_at |= dict.fromkeys((each.name for each in made), self._store.clock())
         if failures:
             log.warning("nodes not reserved", job=job.title, error=failures[0])
             await self._lift(cluster.reservations.reserved.of_job(job.namespace, job.name), "it could not be recorded")

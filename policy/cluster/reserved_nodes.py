@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import compress
-from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -299,10 +298,9 @@ def is_behind(each: Reservation, other: Reservation) -> bool:
     return turn_of(each) > turn_of(other)
 
 
-def turn_of(reservation: Reservation) -> tuple[int, float, str]:
+def turn_of(reservation: Reservation) -> tuple[int, str]:
     """Returns a key by which reservations of a node are in the order in which they were made.
 
-    The API server tells that in whole seconds. Of those of one second a job that is promised its start comes first: it
-    was promised room beside those before it, so nobody gets before it later.
+    The API server tells that in whole seconds. Those of different jobs are further apart (app.controllers.reserve).
     """
-    return int(reservation.since), reservation.promised_start or inf, reservation.name
+    return int(reservation.since), reservation.name

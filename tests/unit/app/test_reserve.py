@@ -133,14 +133,24 @@ def test_a_node_is_reserved_as_soon_as_the_pod_starves_and_its_pods_are_told():
     assert len(world.api.events) == 1
 
 
+def test_a_node_is_reserved_for_two_jobs_in_different_seconds():
+    world = World(waiting("first", "1"), waiting("second", "1"))
+    world.passes(101)
+    assert world.reserved == {"first": "n1"}
+    world.passes(1)
+    assert world.reserved == {"first": "n1"}
+    world.passes(0.1)
+    assert world.reserved == {"first": "n1", "second": "n1"}
+
+
 def test_a_node_is_reserved_after_those_that_are_there_also_by_a_slow_clock():
-    world = World(waiting("first"), waiting("second"))
-    earlier = Reservation(
-        "starving-x", PodName("a", "first", "a/first"), "n1", (), EPOCH + 500, STARVING, job="pods/first"
-    )
+    world = World(waiting("first", "1"), waiting("second", "1"))
+    name = PodName("a", "first", "a/first")
+    earlier = Reservation("starving-a.first", name, "n1", (), EPOCH + 500, STARVING, job="pods/first")
     world.store.cluster.upsert_reservation(earlier)
     world.passes(101)
-    assert {each.pod.name: each.since for each in world.store.cluster.reservations.reserved}["second"] == EPOCH + 500
+    assert world.reserved == {"first": "n1", "second": "n1"}
+    assert world.store.cluster.reservations.reserved.of_pod("a/second").since == EPOCH + 501
 
 
 @pytest.mark.parametrize("another_leads", [False, True])

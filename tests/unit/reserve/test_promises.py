@@ -403,16 +403,6 @@ def test_the_job_comes_before_another_for_which_its_node_was_reserved_later():
     assert refused(cluster, second) == "node-reserved"
 
 
-def test_who_is_reserved_a_node_later_in_the_same_second_moves_no_promise():
-    cluster = world(sized(size=SIZE), sized("n2", 2), R1, running("r2", 4, 30), waiting("z", 4))
-    cluster.upsert_pod(waiting("a", 4, age=7100), now=0)
-    reserve_all(cluster)
-    [own] = cluster.reservations.reserved.of_job("a", "pods/z")
-    assert len(cluster.reservations.nodes.on("n1").members) == 2
-    decided = at_once(promises.decide_steps(cluster, [own], own.promised_start, NOW))
-    assert (decided.promise.at, decided.moved) == (NOW + 30 * MINUTE, "")
-
-
 def ways(cluster, *pods):
     """The sorts and the texts of what is suggested to pods that want room."""
     return {each.sort: each for each in for_room(Need(cluster, pods, ())) if each is not None}
