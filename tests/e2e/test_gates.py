@@ -90,13 +90,13 @@ def order_of_binding(watches) -> list[str]:
     return [namespace for _, namespace in sorted(found.values())]
 
 
-def is_fair(sequence, tenants, within=1) -> bool:
-    """Whether at each moment every namespace is ``within`` so many pods of what it has in the order of the seed."""
+def is_fair(sequence, tenants) -> bool:
+    """Whether at each moment every namespace has within one pod of what it would have in the order of the seed."""
     bound, fair = dict.fromkeys(tenants, 0), dict.fromkeys(tenants, 0)
     for namespace in sequence:
         bound[namespace] += 1
         fair[neediest(fair, tenants)] += 1
-        if any(abs(bound[each] - fair[each]) > within for each in tenants):
+        if any(abs(bound[each] - fair[each]) > 1 for each in tenants):
             print(f"bound {bound} where {fair} is fair")
             return False
     return True
