@@ -1,8 +1,9 @@
 """Each command in the documentation is typed, or parsed by the program that it is for; none is left out in silence.
 
-Some pages are typed line by line elsewhere, on a real control plane. Of other pages, what a server or a folder answers
-is typed here against the examples, and the rest is parsed: by our own parser of commands, by kubectl's and helm's help,
-by the Makefile. What only begins a line that no program here knows is listed, with the reason.
+Some pages are typed line by line elsewhere, on a real control plane, and so are the commands of most other pages that
+need a cluster (tests/e2e/test_typed_pages.py). Of these pages, what a server or a folder answers is typed here against
+the examples, and everything is parsed: by our own parser of commands, by kubectl's and helm's help, by the Makefile.
+What only begins a line that no program here knows is listed, with the reason.
 """
 
 import re
@@ -49,6 +50,7 @@ NOT_HERE = {
     "export": "sets what the next line reads",
     "leader": "sets what the next line reads",
     "grep": "reads a kubeconfig of a control plane node",
+    "python": "plays recorded workloads, which are others' and have to be fetched first",
     "pipx": "installs from the package index; tests/unit/test_release.py installs the wheel",
 }
 """Programs that are neither typed nor parsed, and why."""
