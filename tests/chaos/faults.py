@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from tests.chaos.gateway import FAIR, Gateway, Weather
+from tests.chaos.recorder import Recorder
 from tests.chaos.system import LEASE, System
 
 HOUR = 3600
@@ -16,8 +17,9 @@ HOUR = 3600
 class Faults:
     """One fault after the other, each kind before one comes again."""
 
-    def __init__(self, system: System, seed: int, lasting: float):
+    def __init__(self, system: System, recorder: Recorder, seed: int, lasting: float):
         """Each fault lasts about this long (seconds), and the pause after it half as long."""
+        self._recorder = recorder
         self.count: Counter[str] = Counter()
         self._system = system
         self._random = random.Random(seed)
@@ -45,6 +47,7 @@ class Faults:
         ]
         until = time.monotonic() + seconds
         while True:
+            self.clocks_are_right()
             for kind in self._random.sample(kinds, len(kinds)):
                 time.sleep(self._lasting * self._random.uniform(0.3, 0.7))
                 if time.monotonic() > until and len(self.count) == len(kinds):
@@ -106,11 +109,17 @@ class Faults:
         self._spoil(self._system.way_to_api, Weather(delay=self._random.uniform(0.3, 2)))
 
     def clocks_jump(self) -> None:
-        """On one replica forward, on the other back; they stay so until the next time."""
+        """On one replica forward, on the other back; they stay so until there was one fault of each kind."""
+        self._recorder.note_clocks(wrong=True)
         first, second = self._random.sample(self._system.replicas, 2)
         first.set_clock(HOUR)
         second.set_clock(self._random.choice((0, -HOUR)))
         self._last()
+
+    def clocks_are_right(self) -> None:
+        for replica in self._system.replicas:
+            replica.set_clock(0)
+        self._recorder.note_clocks(wrong=False)
 
     def answers_are_late(self) -> None:
         """Later than the scheduler waits: Quotaward has said yes, and the scheduler has not heard it."""

@@ -58,37 +58,39 @@ def promises(history: History) -> Iterator[Promise]:
 def of_promises(history: History, granted: float, seen: float) -> Iterator[tuple[float, str]]:
     """Yields what was not lawful, a sentence each, with its position. The times are those of the leeway."""
     for promise in promises(history):
-        if promise.is_moved_later and not why_moved(history, promise, promise.ended, granted):
+        if promise.is_moved_later and not why_moved(history, promise, promise.ended, granted, seen):
             how = f"{promise.then - promise.start:.0f} s later" if promise.then else "not any more"
             yield promise.ended, f"{promise.text}, and then {how}; {_who_came(history, promise, promise.ended)}"
         due = history.since(promise.start + PATIENCE + seen)
         if promise.began <= due < promise.ended and due < len(history.records):
             waiting = history.lives.get(promise.spec["pod"]["uid"])
             lacks = waiting is not None and waiting.waits(due) and _lacks_room(history, promise, waiting, due)
-            if lacks and not why_moved(history, promise, due, granted):
+            if lacks and not why_moved(history, promise, due, granted, seen):
                 yield due, f"{promise.text}, and has none; {_who_came(history, promise, due)}"
 
 
-def moved(history: History, granted: float) -> Counter[str]:
+def moved(history: History, granted: float, seen: float) -> Counter[str]:
     """How often promises were moved later or withdrawn, by what may do that; the empty text is our fault."""
     late = (each for each in promises(history) if each.is_moved_later)
-    return Counter(why_moved(history, each, each.ended, granted) for each in late)
+    return Counter(why_moved(history, each, each.ended, granted, seen) for each in late)
 
 
-def why_moved(history: History, promise: Promise, end: Position, granted: float) -> str:
+def why_moved(history: History, promise: Promise, end: Position, granted: float, seen: float) -> str:
     """Returns what may have moved a promise by a position though nobody let it in; empty if there was nothing."""
-    start = history.window(promise.given, granted)
-    if True in history.wrong_clocks.during(start, end):
+    if True in history.wrong_clocks.during(history.window(promise.given, granted), end):
         return "a clock was wrong"
     nodes = _nodes(history, promise, end)
     if any(len(list(history.sizes[node].during(promise.given, end))) > 1 for node in nodes if node in history.sizes):
         return "a node was lost or has changed"
     there = [life for life in history.lives.values() if life.node in nodes and life.bound <= end]
-    recently = history.window(end, granted)
-    came = [life for life in there if life.bound > start and life.ended > recently]
-    if any(_may_not_be_refused(history, life, granted) for life in came):
+    known, recently = history.window(promise.given, seen), history.window(end, seen)
+    came = [life for life in there if life.bound > known and life.ended > recently]
+    planned = (history.lives.get(uid) for uid in _planned_on(history, nodes, promise.given, end))
+    if any(_may_not_be_refused(history, life, granted) for life in came) or any(
+        life is not None and owner_of(life.first) == "DaemonSet" for life in planned
+    ):
         return "a pod came that may not be refused"
-    stay = [life for life in came if life.is_on_node(end) and is_opted_out(life.pod)]
+    stay = [life for life in came if life.bound > promise.given and life.is_on_node(end) and is_opted_out(life.pod)]
     ends = (gone_at(history, life, history.moment(life.bound)) for life in stay)
     if any(promise.start < each < inf for each in ends):
         return "a pod was bound late that may not be evicted"
@@ -177,6 +179,16 @@ def _nodes(history: History, promise: Promise, end: Position) -> set[str]:
         for reservation, began, ended in history.reservations.values()
         if (reservation["spec"]["pod"]["namespace"], reservation["spec"].get("job")) == job
         if began <= end and promise.given <= ended
+    }
+
+
+def _planned_on(history: History, nodes: set[str], start: Position, end: Position) -> set[str]:
+    """UIDs of the pods for which others had to go from these nodes."""
+    return {
+        reservation["spec"]["pod"]["uid"]
+        for reservation, began, ended in history.reservations.values()
+        if reservation["spec"]["reason"] == "Reclaim" and reservation["spec"]["nodeName"] in nodes
+        if began <= end and start <= ended
     }
 
 

@@ -7,7 +7,7 @@ from typing import Self
 
 import httpx
 
-from tests.chaos.history import KINDS, Record
+from tests.chaos.history import CLOCKS, KINDS, Record
 from tests.controlplane.api import Api, path
 from tests.controlplane.objects import Object
 
@@ -39,6 +39,12 @@ class Recorder:
         self._closing.set()
         for thread in self._threads:
             thread.join(10)
+
+    def note_clocks(self, *, wrong: bool) -> None:
+        """Records whether some clock of Quotaward's is wrong from now on."""
+        item = {"metadata": {"uid": CLOCKS}, "wrong": wrong}
+        latest = max((record.revision for record in self.records), default=0)
+        self.records.append(Record(time.monotonic(), latest, "MODIFIED", CLOCKS, item))
 
     def objects(self) -> Mapping[str, list[Object]]:
         """By kind, the objects as they are now."""

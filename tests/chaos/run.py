@@ -10,6 +10,7 @@ from tests.chaos.checker import Leeway, violations
 from tests.chaos.faults import Faults
 from tests.chaos.history import KINDS, History, write
 from tests.chaos.jobs import Jobs
+from tests.chaos.promises import is_backfilled, moved, promises
 from tests.chaos.recorder import Recorder
 from tests.chaos.stuck import stuck
 from tests.chaos.system import System
@@ -43,6 +44,12 @@ class Outcome:
     """How often a Job that waited as a whole was started."""
     taken_back: int
     """How often such a Job was suspended for others."""
+    promised: int
+    """How many reserved nodes had a promised start."""
+    moved: Mapping[str, int]
+    """How often a promise was moved later or withdrawn, by what may do that."""
+    backfilled: int
+    """How many pods took of what was reserved for a job with a promised start."""
     gaps: int
     recovery: float
     """Seconds after the last fault until nobody waited who may run, and nothing happened any more."""
@@ -50,11 +57,13 @@ class Outcome:
 
     def __str__(self) -> str:
         faults = ", ".join(f"{name} {count}" for name, count in sorted(self.faults.items()))
+        moved = ", ".join(f"{count} moved: {why or 'by us'}" for why, count in sorted(self.moved.items()))
         return (
             f"{self.seconds:.0f} s, {self.steps} changes, {sum(self.faults.values())} faults ({faults}), "
             f"{self.answers} answers of Quotaward, {self.bindings} bindings and {self.evictions} evictions checked, "
             f"{self.claims} claims had devices, "
             f"{self.starts} Jobs started and {self.taken_back} taken back, "
+            f"{self.promised} promised starts ({moved}), {self.backfilled} pods backfilled, "
             f"{self.gaps} gaps, at rest {self.recovery:.0f} s after the last fault, {len(self.violations)} violations"
         )
 
@@ -71,10 +80,11 @@ def run(control_plane: ControlPlane, directory: Path, size: Size, seed: int, sec
         with Recorder(cluster.api, (*KINDS, "jobs")) as recorder, queueing(cluster):
             workload.prepare()
             with system:
-                faults = Faults(system, seed, lasting)
+                faults = Faults(system, recorder, seed, lasting)
                 with workload:
                     faults.make(seconds)
                 over = time.monotonic()
+                faults.clocks_are_right()
                 system.mend()
                 workload.settle()
                 waiting = _come_to_rest(recorder)
@@ -96,6 +106,9 @@ def run(control_plane: ControlPlane, directory: Path, size: Size, seed: int, sec
         claims=len({claim for life in lives for claim in history.claims_of(life)}),
         starts=sum(turn.starts for turn in turns),
         taken_back=sum(not (turn.starts or turn.by_user) for turn in turns),
+        promised=len({promise.uid for promise in promises(history)}),
+        moved=moved(history, LEEWAY.granted, LEEWAY.seen),
+        backfilled=sum(is_backfilled(history, life, LEEWAY.granted) for life in lives),
         gaps=recorder.gaps,
         recovery=recovery,
         violations=violations(history, LEEWAY) + waiting,

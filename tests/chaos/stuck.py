@@ -127,10 +127,12 @@ class _Cluster:
         """The nodes that have room for a pod, and are not kept for others."""
         wanted = pod["spec"].get("nodeSelector", {}).items()
         reserved = {node for node, uid in self._reserved if uid != pod["metadata"]["uid"]}
+        tolerated = {each["key"] for each in pod["spec"].get("tolerations", ()) if "key" in each}
         for node in self.nodes:
             spec, name = node.get("spec", {}), _name(node)
             size = self._sizes[name]
-            kept = name in reserved or spec.get("unschedulable") or spec.get("taints")
+            tainted = not {each["key"] for each in spec.get("taints", ())} <= tolerated
+            kept = name in reserved or spec.get("unschedulable") or tainted
             if kept or not wanted <= node["metadata"].get("labels", {}).items():
                 continue
             here, asked = self.on_node.get(name, {}), self._not_counted_yet(pod, name)

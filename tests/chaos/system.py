@@ -18,7 +18,7 @@ from tests.controlplane.scheduler import Scheduler, extender
 _ROOT = Path(__file__).parents[2]
 LEASE = 5  # seconds
 _FLAGS = ("--reserve.starving-after", "8", "--reserve.max-duration", "120", "--leader.lease-duration", str(LEASE))
-_FLAGS += "--jobs.start-patience", "15"
+_FLAGS += "--jobs.start-patience", "15", "--reserve.backfill-margin", "5"
 
 
 class Replica:

@@ -595,3 +595,12 @@ def test_a_pod_that_may_run_and_fits_and_waits_is_found():
 )
 def test_a_pod_that_waits_for_a_reason_is_none(also):
     assert not any("a/waits" in each for each in stuck(standing(also=also)))
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "may_run"), [([], False), ([{"key": "other"}], False), ([{"key": "batch"}], True)]
+)
+def test_a_pod_may_run_on_a_node_whose_taints_it_tolerates(tolerations, may_run):
+    tainted = node("n2", taints=[{"key": "batch", "effect": "NoSchedule"}])
+    large = pod("large", "b", cpu=9, tolerations=tolerations)
+    assert any("b/large" in each for each in stuck(standing(also=[tainted, large]))) == may_run

@@ -6,11 +6,10 @@ import pytest
 
 from tests.chaos.history import CLOCKS, History, Record
 from tests.chaos.promises import is_backfilled, moved
-from tests.chaos.test_checker import API, Story, bound, opted_out, owned, priority, sized
+from tests.chaos.test_checker import API, LEEWAY, Story, bound, opted_out, owned, priority, sized
 from tests.controlplane.objects import disruption_budget, labelled, pod
 
 EPOCH = 1_800_000_000.0
-GRANTED = 10
 
 
 def time(seconds):
@@ -42,7 +41,7 @@ class PromiseStory(Story):
 
     @property
     def moved(self):
-        return list(moved(History(self.records), GRANTED))
+        return list(moved(History(self.records), LEEWAY.granted, LEEWAY.seen))
 
 
 def short(name="short", deadline=60, cpu=1, **spec):
@@ -61,7 +60,13 @@ def test_a_pod_that_is_gone_before_may_come(story):
     story.bind(short(deadline=80))
     assert story.violations == []
     history = History(story.records)
-    assert [is_backfilled(history, life, GRANTED) for life in history.lives.values()] == [False, True]
+    assert [is_backfilled(history, life, LEEWAY.granted) for life in history.lives.values()] == [False, True]
+
+
+def test_nobody_is_backfilled_where_no_start_is_promised(story):
+    story.promise(0).bind(short(deadline=80))
+    history = History(story.records)
+    assert not any(is_backfilled(history, life, LEEWAY.granted) for life in history.lives.values())
 
 
 @pytest.mark.parametrize("comes", [short(deadline=91), short(deadline=80, terminationGracePeriodSeconds=11)])
@@ -129,6 +134,12 @@ def gets_one_late_that_stays(story):
     story.bind(opted_out(short(deadline=85)))
 
 
+def has_a_plan_for_a_daemon(story):
+    daemon = owned(pod("daemon", "b"), "DaemonSet")
+    story.create(daemon)
+    story.reserve("plan", daemon)
+
+
 def has_a_wrong_clock(story):
     item = {"metadata": {"uid": CLOCKS}, "wrong": True}
     story.records.append(Record(story.at, len(story.records), "MODIFIED", CLOCKS, item))
@@ -143,6 +154,7 @@ def has_a_wrong_clock(story):
         gets_a_critical_pod,
         gets_a_pod_by_hand,
         gets_one_late_that_stays,
+        has_a_plan_for_a_daemon,
         has_a_wrong_clock,
     ],
 )
@@ -152,8 +164,9 @@ def test_what_nobody_let_in_may_move_a_promise(story, happens):
     assert (story.violations, bool(story.moved[0])) == ([], True)
 
 
-def test_what_happened_before_the_promise_moves_nothing():
-    story = PromiseStory(owned(pod("daemon", "b"), "DaemonSet"))
+@pytest.mark.parametrize("item", [owned(pod("daemon", "b"), "DaemonSet"), opted_out(short(deadline=101))])
+def test_what_happened_before_the_promise_moves_nothing(item):
+    story = PromiseStory(item)
     story.promise(0)
     assert len(story.violations) == 1
 
@@ -182,12 +195,13 @@ def test_a_job_that_has_room_may_wait_for_other_reasons(story):
     assert story.violations == []
 
 
-def test_pods_that_a_budget_protects_may_be_late(story):
+@pytest.mark.parametrize(("late", "lawful"), [(105, False), (111, True)])
+def test_pods_that_a_budget_protects_may_be_late(story, late, lawful):
     protected = labelled(short(), app="web")
     story.create(disruption_budget("budget", "b", 1, app="web"))
     story.bind(protected)
-    story.later(111).promise(0)
-    assert (story.violations, bool(story.moved[0])) == ([], True)
+    story.later(late).promise(0)
+    assert (story.violations == [], bool(story.moved[0])) == (lawful, lawful)
 
 
 # Who is evicted for it

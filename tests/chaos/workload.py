@@ -3,6 +3,7 @@
 import random
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
@@ -62,22 +63,31 @@ _ADMIN = {"admin": asking(adminAccess=True, allocationMode="All")}
 _SHARED = "shared"
 _SPELLED = (GPU, GPU, f"{IMPLICIT}{CLASS}", f"deviceclass/{CLASS}", f"requests.{GPU}")
 """Names by which quotas bound devices of one class."""
+BATCH = "batch"
+_TOLERATED = {"tolerations": [{"key": BATCH, "operator": "Exists"}]}
+_ON_BATCH_NODES = _TOLERATED | {"nodeSelector": {"use": BATCH}}
+_MOST_ON_BATCH_NODES = 40
+"""Pods there at a time, also such as have ended or wait."""
 _GUARANTEED = {"guarantee": {"resource": {"cpu": "6", "memory": "8Gi", "pods": "20"}}}
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much there is: ``pods`` about, at a time; ``pace``: changes a second."""
+    """How much there is: ``pods`` about, at a time; ``pace``: changes a second.
+
+    ``batch``: further nodes, for pods that are short or large alone; without such there are no such pods.
+    """
 
     nodes: int
+    batch: int
     quotas: int
     queues: int
     pods: int
     pace: float
 
 
-SMALL = Size(nodes=30, quotas=10, queues=3, pods=110, pace=4)
-LARGE = Size(nodes=200, quotas=30, queues=8, pods=500, pace=5)
+SMALL = Size(nodes=30, batch=0, quotas=10, queues=3, pods=110, pace=4)
+LARGE = Size(nodes=200, batch=6, quotas=30, queues=8, pods=500, pace=5)
 
 
 class Workload:
@@ -98,6 +108,7 @@ class Workload:
         self._with_jobs: list[str] = []
         self._admin = ""
         self._jobs: list[tuple[str, str]] = []
+        self._on_batch_nodes: deque[tuple[str, str]] = deque()
         self._over = threading.Event()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="workload", daemon=True)
@@ -149,6 +160,10 @@ class Workload:
             self.api.create(disruption_budget("web", name, 2, app="web"))
         self.api.create_all([each for name in self._nodes() for each in self._with_devices(name)])
         self.api.create_all([self._pod() for _ in range(self.size.pods // 2)])
+        for _ in range(2 * self.size.batch):
+            self._short_pod_comes()
+        for _ in range(self.size.batch):
+            self._large_job_comes()
 
     def step(self) -> None:
         """One change."""
@@ -161,6 +176,7 @@ class Workload:
         """All nodes are back, and there is room: a part of the pods goes."""
         while self._lost:
             self._node_returns()
+        self._go_from_batch_nodes(0)
         for _ in range(len(self._pods) * 2 // 5):
             self._remove()
         for _ in range(len(self._jobs) * 2 // 5):
@@ -183,6 +199,8 @@ class Workload:
             self._label_goes_or_comes: 1,
             self._shared_claim_goes_or_comes: 3,
         }
+        if self.size.batch:
+            changes |= {self._short_pod_comes: 34, self._large_job_comes: 8}
         return self.random.choices(list(changes), list(changes.values()))[0]
 
     def _come(self) -> None:
@@ -210,6 +228,7 @@ class Workload:
         if 0.06 <= kind < 0.12 and namespace in self._governed:
             item["metadata"]["annotations"] = {"quotaward.dev/preemptible": "false"}
         elif 0.12 <= kind < 0.16:
+            item["spec"]["tolerations"] = [{"operator": "Exists"}]
             owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d", "controller": True}
             item["metadata"]["ownerReferences"] = [owner]
         elif 0.16 <= kind < 0.4:
@@ -249,6 +268,48 @@ class Workload:
             self._pods.append((namespace, member["metadata"]["name"]))
             self._try(self.api.create, member)
 
+    def _short_pod_comes(self) -> None:
+        """It ends in time by a deadline. Some ignore it; of some nobody enforces how long they run."""
+        chance, seconds = self.random, self.random.randint(6, 40)
+        kind = chance.random()
+        cpu, grace = chance.choice(["500m", 1, 1, 2, 2, 3]), chance.choice([0, 0, 1, 3])
+        deadline = {"activeDeadlineSeconds": seconds} if kind < 0.9 else {}
+        item = self._for_batch_nodes("short", cpu=cpu, terminationGracePeriodSeconds=grace, **deadline)
+        if kind > 0.05:
+            item["metadata"]["annotations"] = {ENDS_AFTER: f"{chance.randint(seconds // 2, seconds)}s"}
+            if kind < 0.15:
+                item["metadata"]["annotations"]["quotaward.dev/preemptible"] = "false"
+        self._try(self.api.create, item)
+
+    def _large_job_comes(self) -> None:
+        """A pod or a gang that starves: it needs whole nodes, or most of them."""
+        chance = self.random
+        count, seconds, priority = chance.choice([1, 1, 2]), chance.randint(5, 12), chance.choice([None, None, "high"])
+        spec = {"cpu": chance.choice([3, _CPU_OF_NODE]), "activeDeadlineSeconds": seconds}
+        spec |= {"priorityClassName": priority} if priority else {}
+        items = [self._for_batch_nodes("large", **spec)]
+        meta = items[0]["metadata"]
+        if count > 1:
+            self._try(self.api.create, pod_group(meta["name"], meta["namespace"], count))
+            items = members(meta["name"], meta["namespace"], count, **_ON_BATCH_NODES, **spec)
+            self._on_batch_nodes.extend((meta["namespace"], each["metadata"]["name"]) for each in items)
+        for each in items:
+            each["metadata"]["annotations"] = {ENDS_AFTER: f"{seconds}s"}
+            self._try(self.api.create, each)
+
+    def _for_batch_nodes(self, prefix: str, **spec: Any) -> Object:
+        """A pod for these nodes, most often one without a quota; another goes where there are many."""
+        namespace = self.random.choice(self._free * 4 + self._governed[:2] + self._queued[:2])
+        item = pod(f"{prefix}-{next(self._numbers)}", namespace, **_ON_BATCH_NODES, **spec)
+        self._on_batch_nodes.append((namespace, item["metadata"]["name"]))
+        self._go_from_batch_nodes(_MOST_ON_BATCH_NODES)
+        return item
+
+    def _go_from_batch_nodes(self, most: int) -> None:
+        while len(self._on_batch_nodes) > most:
+            namespace, name = self._on_batch_nodes.popleft()
+            self._try(self.api.delete, "pods", name, namespace)
+
     def _job_comes(self) -> None:
         """Some Jobs end by themselves after a while, and the others run on."""
         if len(self._jobs) > self.size.pods // 8:
@@ -259,6 +320,9 @@ class Workload:
         if self.random.random() < 0.6:
             ends_after = f"{self.random.randint(3, 12)}s"
             item["spec"]["template"]["metadata"]["annotations"] = {ENDS_AFTER: ends_after}
+            if self.size.batch and self.random.random() < 0.4:
+                item["spec"]["activeDeadlineSeconds"] = self.random.randint(15, 40)
+                item["spec"]["template"]["spec"] |= _ON_BATCH_NODES
         if self.random.random() < 0.25:
             claims(item["spec"]["template"]["spec"], resourceClaimTemplateName="one")
         self._jobs.append((namespace, name))
@@ -325,19 +389,25 @@ class Workload:
             self._try(self.api.apply, self._quota(namespace))
 
     def _nodes(self) -> list[str]:
-        return [f"node-{number}" for number in range(self.size.nodes)]
+        batch = [f"{BATCH}-{number}" for number in range(self.size.batch)]
+        return [f"node-{number}" for number in range(self.size.nodes)] + batch
 
     def _node(self, name: str) -> Object:
-        labels = {"kubernetes.io/hostname": name, "zone": "ab"[int(name.rpartition("-")[2]) % 2]}
-        return node(name, cpu=_CPU_OF_NODE, memory="8Gi", pods=30, labels=labels)
+        kind, _, number = name.rpartition("-")
+        labels = {"kubernetes.io/hostname": name, "zone": "ab"[int(number) % 2], "use": kind}
+        taints = [{"key": BATCH, "effect": "NoSchedule"}] if kind == BATCH else []
+        return node(name, cpu=_CPU_OF_NODE, memory="8Gi", pods=30, labels=labels, taints=taints)
 
     def _with_devices(self, name: str) -> list[Object]:
         """A node, and the slices of its devices."""
-        number = int(name.rpartition("-")[2])
+        kind, _, number = name.rpartition("-")
         gpus, nics = (
             devices(count, name, driver) for count, driver in zip((_GPUS, _NICS), DRIVERS.values(), strict=True)
         )
-        return [self._node(name), *([gpus] if number % 3 == 0 else []), *([nics] if number % 5 == 0 else [])]
+        if kind == BATCH:
+            return [self._node(name)]
+        there = zip((gpus, nics), (3, 5), strict=True)
+        return [self._node(name), *(each for each, every in there if int(number) % every == 0)]
 
     def _node_is_lost(self) -> None:
         """As when a machine dies: the node goes with its devices, and the pods that were on it."""
