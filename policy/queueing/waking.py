@@ -35,8 +35,8 @@ def _to_wake(cluster: Cluster, trial: Trial, backs_off: Callable[[Pod], bool]) -
     waiting = (pod for pod in cluster.attempts.refused.values() if not backs_off(pod))
     in_turn = sorted(waiting, key=lambda pod: (cluster.priority_of_queue(pod), *turn(pod)))
     for pod in cluster.gangs.incomplete_first(in_turn):
-        if cluster.gangs.is_awaited(pod.uid):
-            woken.append(pod)
+        if cluster.gangs.is_awaited(pod.uid) or pod.uid in cluster.gates.ungated:
+            woken.append(pod)  # room is kept for it: it was refused before that was so
             continue
         if pod.uid in cluster.grants or pod.terminating or kept_out(pod):
             continue

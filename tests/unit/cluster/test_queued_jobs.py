@@ -13,6 +13,7 @@ from policy.objects.pod import JobMember, Unschedulable
 from policy.objects.queued_job import PodSet, QueuedJob
 from policy.queueing.positions import position_text
 from policy.queueing.ungating import AGAIN, FEW, UngatingRound
+from policy.queueing.waking import to_wake
 from tests.unit.app.lines import lines_once
 from tests.unit.given import cluster_of, pod, quota
 from tests.unit.given_gates import gated
@@ -141,6 +142,20 @@ def test_a_job_that_was_taken_back_has_no_room_until_its_pods_have_gone():
         assert started(cluster) == []
         cluster.delete_pod(f"train-{number}")
     assert started(cluster) == ["train"]
+
+
+def test_a_pod_that_was_refused_before_it_was_seen_here_is_woken_to_take_its_room():
+    """The scheduler may be told of a pod sooner: then its room is still kept for its Job."""
+    train = job("train", 2)
+    cluster = queued(train, cpu=2, most=2)
+    started(cluster)
+    early = its_pod(train, 0)
+    refused = cluster.filter(early, 0, lambda: ["n1"]).refused
+    assert refused.rule == "elastic-quota-max"
+    is_seen_started(cluster, train)
+    cluster.upsert_pod(early, now=0)
+    cluster.upsert_pod(replace(early, unschedulable=Unschedulable("Unschedulable", refused.message)), now=0)
+    assert to_wake(cluster) == [cluster.pods["train-0"]]
 
 
 def test_pods_of_a_started_job_that_find_no_place_lose_their_room_in_the_end():
