@@ -170,8 +170,10 @@ class QueuedJobs:
         outdated = self.demands.outdated
         for key in list(outdated):
             job = self._jobs.get(key) if key in outdated else None
+            if job is not None and uid_of_stand_in(job.uid) in self._cluster.gates.ungated:
+                continue  # what is kept for it stays; it is computed anew once it waits again
             outdated.pop(key, None)
-            if job is not None and uid_of_stand_in(job.uid) not in self._cluster.gates.ungated:
+            if job is not None:
                 renewed = self.demands.of(job)
                 if renewed.pod_sets != job.pod_sets:
                     self._jobs[key] = renewed

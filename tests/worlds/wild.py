@@ -496,8 +496,8 @@ def _uid_of(reference: Json) -> str:
 def _rest(cluster: Cluster, now: float) -> None:
     """Time passes until nothing is changed by it any more."""
     at_once(cluster.devices.renew_steps())
-    at_once(cluster.queued_jobs.renew_steps())
     for later in (0, 1000, 2000):
+        at_once(cluster.queued_jobs.renew_steps())
         cluster.tick(now + later)
         for _ in cluster.divide_steps():
             pass

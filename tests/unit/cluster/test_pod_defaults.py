@@ -136,6 +136,18 @@ def test_what_is_kept_for_a_job_that_was_started_stays():
     assert used(cluster) == 2
 
 
+def test_a_job_that_was_started_in_vain_has_the_new_defaults_once_it_waits_again():
+    cluster = queued()
+    cluster.pod_defaults.upsert_limit_range("a", "x", {"cpu": 1000})
+    cluster.queued_jobs.upsert(templated("train", 2), now=0)
+    assert started(cluster) == ["train"]
+    cluster.pod_defaults.upsert_limit_range("a", "x", {"cpu": 3000})
+    renew(cluster)
+    cluster.gate_admission.regate("job/uid-train", 1.0)
+    renew(cluster)
+    assert demand(cluster, "train") == (6000, 0)
+
+
 def test_a_job_that_is_seen_again_has_the_new_defaults_at_once():
     cluster = queued(templated("train", 2), cpu=1, most=1)
     cluster.pod_defaults.upsert_limit_range("a", "x", {"cpu": 500})
