@@ -11,8 +11,10 @@ from app.store.heeded import (
     ALLOWED_QUEUES,
     CHECKPOINTED_AT,
     COUNTS_IN,
+    GATED,
     GROUP,
     INDEX_FAILURES,
+    JOBS_WAIT,
     LEGACY_GROUP,
     MAX_RUN_TIME,
     MIN_PARALLELISM,
@@ -213,6 +215,7 @@ def queue_manifest(queue: Queue) -> Json:
         "guarantee": {"resource": _quantities(kept)},
         "reclaimable": queue.reclaimable,
         "priority": queue.priority,
+        "parent": queue.parent,
     }
     metadata: Json = {"name": queue.name, "uid": queue.uid or None}
     metadata |= {"annotations": _said(queue.run_time, queue.min_run_time, queue.max_run_time)}
@@ -230,9 +233,11 @@ def group_manifest(group: Group) -> Json:
 
 
 def namespace_manifest(namespace: Namespace) -> Json:
-    """Renders what a namespace says of queues."""
+    """Renders what a namespace says of queues, and of what waits in it."""
     annotations = {QUEUE: namespace.queue or None, ALLOWED_QUEUES: ",".join(sorted(namespace.allowed)) or None}
-    return {"metadata": {"name": namespace.name, "annotations": _given(annotations)}}
+    labels = {GATED: "true" if namespace.gated else None, JOBS_WAIT: "queued" if namespace.queues_jobs else None}
+    metadata = {"name": namespace.name, "annotations": _given(annotations), "labels": _given(labels)}
+    return {"metadata": metadata}
 
 
 def weight_manifest(namespace: str, name: str, weight: int) -> Json:

@@ -1,26 +1,38 @@
 """What is tried on copies: a copy stands as the cluster does, a manifest says what the object did, a remedy helps."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import msgspec
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from app.store.budgets import BUDGETS, budget_of
 from app.store.elastic_quotas import ELASTIC_QUOTAS, elastic_quota_of
+from app.store.namespaces import NAMESPACES, namespace_of
 from app.store.nodes import NODES, node_of
+from app.store.pod_groups import NATIVE_GROUPS, NATIVE_POD_GROUPS, VOLCANO_GROUPS, group_of
 from app.store.pods import PODS, pod_of
 from app.store.queues import QUEUES, queue_of
 from app.whatif import changes
 from app.whatif.remedies import RemedySearch
-from app.whatif.rendering import budget_manifest, node_manifest, pod_manifest, queue_manifest, quota_manifest
+from app.whatif.rendering import (
+    budget_manifest,
+    group_manifest,
+    namespace_manifest,
+    node_manifest,
+    pod_manifest,
+    queue_manifest,
+    quota_manifest,
+)
 from app.whatif.trial import Scene, run_steps
 from policy.cluster.budgets import Budget
 from policy.objects.constraints import Requirement, Selector
+from policy.objects.group import Group
 from policy.objects.membership import Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod, Unschedulable
-from policy.objects.queue import Queue
+from policy.objects.queue import ROOT, Queue
 from policy.quota.elastic_quota import elastic_quota
 from policy.reserve.starving import Terms
 from policy.simulate.expected_start import Forecast
@@ -60,23 +72,89 @@ def test_a_pod_rendered_as_a_manifest_is_the_same_pod(seed):
     assert pod_of(decoded(PODS, pod_manifest(made))) == made
 
 
-@given(seeds)
-def test_other_objects_rendered_as_manifests_are_the_same_objects(seed):
-    pick = by_dice(seed)
-    node = by_chance.node_of("n1", seed)
-    assert node_of(decoded(NODES, node_manifest(node))) == node
-    quota = elastic_quota("a", "quota", 7.0, {}, limits(pick), pick((0, 60, -1)))
-    quota = replace(quota, min_run_time=pick((0, 30, -1)), max_run_time=pick((0, 90, -1)))
-    assert elastic_quota_of(decoded(ELASTIC_QUOTAS, quota_manifest(quota))) == quota
-    queue = Queue(
-        "q", pick((1, 5)), limits(pick), limits(pick), pick((True, False)), pick((0, -3)), pick(("Open", "Closed"))
+def a_quota(pick):
+    least = limits(pick)
+    most = {r: max(amount, least.get(r, amount)) for r, amount in limits(pick).items()}  # min is in force as written
+    quota = elastic_quota(pick("ab"), pick("xy"), pick((0.0, 7.0)), least, most, pick((0, 60, -1)))
+    return replace(quota, min_run_time=pick((0, 30, -1)), max_run_time=pick((0, 90, -1)))
+
+
+def a_queue(pick):
+    return Queue(
+        pick("qr"),
+        weight=pick((1, 5)),
+        capability=limits(pick),
+        guarantee=limits(pick),
+        reclaimable=pick((True, False)),
+        priority=pick((0, -3)),
+        state=pick(("Open", "Closed")),
+        uid=pick(("", "u")),
+        parent=pick((ROOT, "p")),
+        run_time=pick((0, 60, -1)),
+        min_run_time=pick((0, 30, -1)),
+        max_run_time=pick((0, 90, -1)),
     )
-    least, most = pick((0, 30, -1)), pick((0, 90, -1))
-    queue = replace(queue, run_time=pick((0, 60, -1)), min_run_time=least, max_run_time=most)
-    assert queue_of(decoded(QUEUES, queue_manifest(queue))) == queue
+
+
+def a_budget(pick):
     selector = pick((None, Selector((Requirement("app", "In", ("web",)), Requirement("x", "Exists")))))
-    budget = Budget("a", "pdb", selector, pick((0, 2)), frozenset(pick(("", "p"))))
-    assert budget_of(decoded(BUDGETS, budget_manifest(budget))) == budget
+    disrupted = frozenset(pick(("", "p")))
+    return Budget(pick("ab"), pick("xy"), selector, pick((0, 2)), disrupted, never=pick((False, True)))
+
+
+def a_node(pick):
+    node = by_chance.node_of(pick(("n1", "n2")), pick(range(1_000_000)))
+    return replace(node, unschedulable=pick((False, True)))
+
+
+def a_group(pick):
+    kind = pick((VOLCANO_GROUPS, NATIVE_GROUPS))
+    native, queue = kind == NATIVE_GROUPS, pick(("", "q")) if kind == VOLCANO_GROUPS else ""
+    return Group(pick("ab"), f"{kind}/g", pick((1, 3)), queue, pick((0.0, 7.0)), native, pick((0, 60, -1)))
+
+
+def a_namespace(pick):
+    queue, allowed, flags = pick(("", "q")), frozenset(pick(("", "q", "qr"))), (False, True)
+    return Namespace(pick("ab"), queue, allowed, gated=pick(flags), queues_jobs=pick(flags))
+
+
+OTHERS = {
+    "node": (a_node, lambda node: node_of(decoded(NODES, node_manifest(node))), {"devices"}),
+    "quota": (
+        a_quota,
+        lambda quota: elastic_quota_of(decoded(ELASTIC_QUOTAS, quota_manifest(quota))),
+        {"min_over_max", "errors", "readable", "written"},
+    ),
+    "queue": (
+        a_queue,
+        lambda queue: queue_of(decoded(QUEUES, queue_manifest(queue))),
+        {"notes", "errors", "readable", "written"},
+    ),
+    "group": (
+        a_group,
+        lambda group: group_of(decoded(NATIVE_POD_GROUPS, group_manifest(group)), group.name.partition("/")[0]),
+        set(),
+    ),
+    "namespace": (a_namespace, lambda each: namespace_of(decoded(NAMESPACES, namespace_manifest(each))), set()),
+    "budget": (a_budget, lambda budget: budget_of(decoded(BUDGETS, budget_manifest(budget))), set()),
+}
+"""By kind: an object by chance, what is read of its manifest, and the fields that no manifest has."""
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+@given(seed=seeds)
+def test_other_objects_rendered_as_manifests_are_the_same_objects(kind, seed):
+    make, rendered_and_read, _ = OTHERS[kind]
+    made = make(by_dice(seed))
+    assert rendered_and_read(made) == made
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_objects_that_are_rendered_differ_in_each_field_of_a_manifest(kind):
+    make, _, in_no_manifest = OTHERS[kind]
+    some = [make(by_dice(seed)) for seed in range(100)]
+    alike = {each.name for each in fields(some[0]) if len({repr(getattr(made, each.name)) for made in some}) == 1}
+    assert alike == in_no_manifest
 
 
 @given(seeds)
