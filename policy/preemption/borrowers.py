@@ -1,4 +1,7 @@
-"""Borrowers: pods of other quotas and queues that hold what the pending pod may take back."""
+"""Borrowers: pods of other quotas and queues that hold what the pending pod may take back.
+
+This finds them, and remembers answers. The rule itself is policy.preemption.entitlement.Entitlement.may_take.
+"""
 
 from collections.abc import Callable, Collection
 from functools import partial
