@@ -82,6 +82,11 @@ class Budgets(Mapping[tuple[str, str], Budget]):
         index = self._of.get(victim.namespace)
         return [] if index is None else index.named(index.selecting(victim))
 
+    def protect(self, victim: Pod) -> bool:
+        """Whether the eviction of a pod would draw on any budget. It takes no longer for many budgets than for few."""
+        index = self._of.get(victim.namespace)
+        return index is not None and bool(index.selecting(victim).any())
+
     def keeping_for_good(self, victim: Pod) -> list[Budget]:
         """Returns the budgets because of which the Eviction API will never evict a pod.
 

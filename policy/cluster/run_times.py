@@ -110,7 +110,7 @@ class RunTimes:
         """Whether nothing keeps a pod from being evicted once its time is over. A disruption budget might."""
         cluster = self._cluster
         stays = not pod.preemptible or pod.owner in SYSTEM_OWNERS or exempt.is_critical(pod)
-        return not stays and cluster.is_governed(pod) and not cluster.budgets.protecting(pod)
+        return not stays and cluster.is_governed(pod) and not cluster.budgets.protect(pod)
 
     def _deadlines(self, pod: Pod) -> Iterator[RunTime]:
         if pod.deadline > 0:

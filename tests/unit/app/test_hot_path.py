@@ -11,10 +11,12 @@ import pytest
 
 from app.actuators.recording import RecordingActuator
 from app.extender.endpoints import Extender
+from app.store.budgets import BUDGETS
 from policy.objects.reservation import STARVING, PodName, Reservation
 from policy.preemption import victims
+from policy.quota.admission import Rules
 from policy.stepwise import at_once
-from tests.unit.app.given import namespace, node, pod, queue, quota, refused, see, store_with
+from tests.unit.app.given import made, namespace, node, pod, queue, quota, refused, see, store_with
 from tests.unit.app.lines import lines_of, lines_once
 
 EPOCH = 1_000_000_000.0
@@ -121,6 +123,20 @@ def test_a_hundred_promised_starts_take_an_answer_few_more_steps(offered, bound)
 
     assert 0 < steps(reserving(100)) - steps(reserving(0)) <= bound
     assert steps(reserving(100)) == steps(reserving(10))
+
+
+def test_many_budgets_that_protect_the_pod_take_an_answer_no_more_steps():
+    def steps(budgets):
+        asking = pod("new", "team-0", metadata={"annotations": {"quotaward.dev/run-time": "10m"}})
+        extender, names = reserving(10), [f"n{each}" for each in range(10)]
+        extender.store.cluster.rules = Rules(run_time_grace=60)
+        for number in range(budgets):
+            see(extender.store, made(BUDGETS, f"pdb-{number}", "team-0", spec={"selector": {}}))
+        see(extender.store, asking)
+        assert extender.store.cluster.run_times.declared(extender.store.cluster.pod("team-0", "new")) == 600
+        return lines_of(extender.filter, json.dumps({"Pod": asking, "NodeNames": names}).encode())
+
+    assert steps(1000) == steps(10)
 
 
 @pytest.mark.parametrize(("enough", "bound"), [(1, 20), (1000, 34)], ids=["one is enough", "all are not enough"])

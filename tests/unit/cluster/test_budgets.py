@@ -157,6 +157,7 @@ def test_whatever_changes_the_budgets_of_a_pod_are_those_that_match_it(seed):
                 and matches(one.selector, each.labels)
             }
             assert {one.name for one in budgets.protecting(each)} == expected
+            assert budgets.protect(each) is bool(expected)
             assert budgets.left().allows(each) == all(there[each.namespace, name].allowed > 0 for name in expected)
 
 
