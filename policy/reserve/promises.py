@@ -149,13 +149,15 @@ def _standing_steps(
         node = _on_node(cluster, own, reservation, now)
         since = reservation.promised_at or inf
         later = {pod.uid for _, pod in node.there if (pod.started or now) >= since}  # or just before: in whole seconds
-        came = {pod.uid for end, pod in node.there if end < inf and (pod.started or now) > since}
+        let_in = _backfilled(cluster, node)  # even if they have no end any more: by a budget, or what is said of them
+        after = {pod.uid: end for end, pod in node.there if (pod.started or now) > since}
+        came = {uid for uid, end in after.items() if end < inf or uid in let_in}
         known = set(reservation.due) & {pod.uid for _, pod in node.there}
         known |= _gone_by(node, start) & later if reservation.promised_at else _gone_by(node, start)
         staying = [pod for end, pod in node.there if end > max(now, start) and _stays(cluster, pod, start, now)]
         may_go = [pod for pod in staying if pod.uid in known | came and _may_be_evicted(cluster, pod)]
         may_go += [pod for pod in staying if pod.uid in known & later and _opted_out_late(cluster, pod, start)]
-        first = (known - later) | _backfilled(cluster, node)
+        first = (known - later) | let_in
         gone = _in_the_way(cluster, node, staying, sorted(may_go, key=lambda each: _turn(each, first)))
         due[reservation.name] = tuple(sorted(known | {pod.uid for pod in gone or ()}))
         if gone is None:

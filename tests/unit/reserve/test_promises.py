@@ -8,9 +8,11 @@ from dataclasses import replace
 
 import pytest
 
+from policy.cluster.budgets import Budget
 from policy.explain.remedy import Need
 from policy.explain.room_remedies import for_room
 from policy.objects.batch_job import BatchJob
+from policy.objects.constraints import Selector
 from policy.objects.pod import JobMember
 from policy.objects.reservation import STARVING, PodName, Reservation
 from policy.quota.admission import Rules
@@ -233,6 +235,39 @@ def test_it_helps_nobody_to_say_more_once_it_was_let_in():
     starts(cluster, replace(pod, run_time=500 * MINUTE), 1)
     decided = promise(cluster, 3)
     assert ([each.name for each in decided.late], decided.moved, promised(cluster)) == (["s1"], "", 60)
+
+
+@pytest.mark.parametrize("change", [{}, {"run_time": 0}], ids=["it says what it said", "it says nothing any more"])
+def test_no_budget_keeps_a_pod_that_was_let_in_from_going_in_time(change):
+    cluster = evicting(R1)
+    pod = short("s1", 2, run_time=50 * MINUTE)
+    assert refused(cluster, pod) is None
+    cluster.upsert_budget(Budget("a", "b", Selector(()), 0, never=True))
+    starts(cluster, replace(pod, **change), 1)
+    decided = promise(cluster, 2)
+    assert ([each.name for each in decided.late], decided.moved, promised(cluster)) == (["s1"], "", 60)
+    assert promise(cluster, 60.4).late
+    assert promise(cluster, 60.6).moved == "pods on node n1 have not ended in time"
+
+
+def test_who_came_without_an_end_into_room_beside_never_has_to_go():
+    gpu = {GPU: 2}
+    cluster = world(sized(size=SIZE | gpu), running("r1", 1, 60, more=gpu), waiting(cpu=4, more=gpu))
+    beside = short("beside", 2)
+    assert refused(cluster, beside) is None
+    starts(cluster, beside, 1)
+    starts(cluster, short("d", 3, owner="DaemonSet"), 2)
+    decided = promise(cluster, 3)
+    assert (decided.late, decided.moved) == ((), "pods that may not be refused have come to node n1")
+
+
+def test_an_opt_out_helps_only_before_the_promise_is_looked_at_again():
+    cluster = evicting(R1)
+    pod = short("s1", 2, run_time=50 * MINUTE)
+    starts(cluster, pod, 1)
+    assert promise(cluster, 2).late == ()
+    starts(cluster, replace(pod, preemptible=False), 1)
+    assert [each.name for each in promise(cluster, 3).late] == ["s1"]
 
 
 @pytest.mark.parametrize(("own", "rule"), [(0, "node-reserved"), (500, "node-reserved"), (50, None)])
