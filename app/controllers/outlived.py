@@ -21,7 +21,7 @@ from policy.quota.exempt_from_eviction import exempt_from_eviction
 AT_ONCE = 20
 """Evictions under way at a time."""
 AT_A_LOOK = 100
-"""Evictions that are begun at a look; others follow at the next."""
+"""Evictions that are begun at a look; others follow at the next. Those on which a promise relies are not counted."""
 IN_A_NAMESPACE = 20
 """Evictions of a namespace that are begun at a look, with those under way."""
 AGAIN = (10.0, 300.0)
@@ -33,7 +33,8 @@ class Outlived:
     """Looks for pods that run for longer than is said of them, or than their quota and queues allow.
 
     It leaves alone what it is not sure of: pods that no quota or queue governs, that are exempt from eviction, or that
-    are on their way out already. Disruption budgets hold. No namespace delays others: they take turns.
+    are on their way out already. Disruption budgets hold. No namespace delays others: they take turns. Only those on
+    nodes with a promised start come first, and all at a look: the promise relies on their ends.
     """
 
     def __init__(self, store: Store, actuator: Actuator, settings: RunTimeSettings) -> None:
@@ -54,20 +55,38 @@ class Outlived:
         if not self._settings.evict or self._store.unready():
             return
         room = AT_A_LOOK
-        due = await self._due()
+        due, relied_on = await self._due()
+        pause = Pause()
+        for pod in relied_on:
+            if pod.uid not in self._tasks and not self._seats.are_kept_from(pod.namespace):
+                self._tasks.begin(group, pod.uid, self._evict_if_still_due(pod.uid, pod.namespace))
+            await pause.if_due()
         for namespace in sorted(due, key=lambda each: (each <= self._last, each)):
             if room > 0 and not self._seats.are_kept_from(namespace):
                 room -= self._begin(group, due[namespace], room)
                 self._last = namespace
 
-    async def _due(self) -> dict[str, list[Pod]]:
-        """Returns who must go and may be tried, by namespace; also those whose evictions are under way."""
-        due, pause = defaultdict[str, list[Pod]](list), Pause()
+    async def _due(self) -> tuple[dict[str, list[Pod]], list[Pod]]:
+        """Returns who must go and may be tried, by namespace, and apart from these those that a promise relies on.
+
+        Those whose evictions are under way are among them.
+        """
+        due, relied_on, pause = defaultdict[str, list[Pod]](list), list[Pod](), Pause()
         for pod in list(self._store.cluster.pods.values()):
             if self._must_go(pod) and not self._failed.holds(pod.uid, self._store.clock()):
-                due[pod.namespace].append(pod)
+                (relied_on if self._is_relied_on(pod) else due[pod.namespace]).append(pod)
             await pause.if_due()
-        return due
+        return due, relied_on
+
+    def _is_relied_on(self, pod: Pod) -> bool:
+        """Whether a start is promised on the node of a pod, so that it may rely on the end of the pod.
+
+        It relies on nobody whom a disruption budget protects (policy.cluster.run_times).
+        """
+        cluster = self._store.cluster
+        on = cluster.reservations.nodes.on(pod.node)
+        promised = on is not None and any(each.promised_start for each in on.members)
+        return promised and not cluster.budgets.protect(pod)
 
     def _begin(self, group: asyncio.TaskGroup, due: list[Pod], room: int) -> int:
         """Begins evictions in a namespace, those first that have not failed yet. Returns how many."""

@@ -6,12 +6,13 @@ import pytest
 
 from app.actuators.protocol import Blocked
 from app.actuators.recording import RecordingActuator
-from app.controllers.outlived import AGAIN, AT_A_LOOK, IN_A_NAMESPACE, Outlived
+from app.controllers.outlived import AGAIN, AT_A_LOOK, AT_ONCE, IN_A_NAMESPACE, Outlived
 from app.settings import RunTimeSettings
 from app.store.budgets import BUDGETS
 from app.store.heeded import PREEMPTIBLE
 from policy.cluster.run_times import LOOK
-from tests.unit.app.given import Clock, made, namespace, node, pod, queue, quota, store_with
+from policy.objects.reservation import STARVING, PodName, Reservation
+from tests.unit.app.given import Clock, look_once, made, namespace, node, pod, queue, quota, refused, see, store_with
 
 EPOCH = 1_767_225_600.0
 STARTED = "2026-01-01T00:00:00Z"
@@ -151,6 +152,58 @@ def outlived(number, namespace="a"):
 def test_a_look_begins_some_evictions_and_the_next_the_others():
     assert len(gone(9999, *outlived(IN_A_NAMESPACE + 5))) == IN_A_NAMESPACE
     assert len(gone(9999, *outlived(IN_A_NAMESPACE + 5), looks=2)) == IN_A_NAMESPACE + 5
+
+
+def promised(number, *others, promise=1.0, api=RecordingActuator):
+    """A look at so many pods whose node has a promised start, and at these others, with what notes the writes."""
+    clock = Clock(0.0)
+    bounds = [quota(name, max={"cpu": 9999}) for name in ("a", "free")]
+    store = store_with(node(cpu="9999", pods="9999"), node("n2"), *bounds, *outlived(number), *others, clock=clock)
+    see(store, refused(pod("big", "b", {"cpu": "9999"})), refused(pod("next", "b", {"cpu": "9999"})))
+    for name, start in {"next": 0.0, "big": promise}.items():
+        who = PodName("b", name, f"b/{name}")
+        made = Reservation(name, who, "n1", (), 0.0, STARVING, job=f"pods/{name}", promised_start=start)
+        store.cluster.upsert_reservation(made)
+    store.cluster.epoch, clock.now = EPOCH, 9999.0
+    actuator = api(store)
+    asyncio.run(look_once(Outlived(store, actuator, RunTimeSettings(evict=True))))
+    return {each.name for each in store.cluster.pods.values()}, actuator
+
+
+@pytest.mark.parametrize(("promise", "stay"), [(1.0, 0), (0.0, 150 - IN_A_NAMESPACE)], ids=["promised", "reserved"])
+def test_those_on_whose_end_a_promised_start_relies_all_go_at_the_first_look(promise, stay):
+    left, _ = promised(150, promise=promise)
+    assert len(left & {f"p{each}" for each in range(150)}) == stay
+
+
+def test_those_on_whose_end_a_promised_start_relies_delay_no_other_namespace():
+    left, _ = promised(2 * AT_A_LOOK, timed(running("other", "free") | {"spec": {"nodeName": "n2"}}, run_time="1h"))
+    assert "other" not in left
+
+
+def test_a_promised_start_relies_on_nobody_whom_a_budget_protects():
+    budget = made(BUDGETS, "pdb", "a", spec={"selector": {}}, status={"disruptionsAllowed": 999})
+    left, _ = promised(150, budget)
+    assert len(left & {f"p{each}" for each in range(150)}) == 150 - IN_A_NAMESPACE
+
+
+class Counting(RecordingActuator):
+    """Counts the evictions that are under way at a time. Each takes a few turns of the event loop."""
+
+    under_way = most = 0
+
+    async def evict(self, name, grace=None):
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        self.under_way -= 1
+        await super().evict(name, grace)
+
+
+def test_however_many_a_promised_start_relies_on_few_writes_are_under_way():
+    left, actuator = promised(150, api=Counting)
+    assert (left, actuator.most) == ({"big", "next"}, AT_ONCE)
 
 
 def test_a_pod_that_may_not_be_evicted_stays_while_it_is_within_min():
