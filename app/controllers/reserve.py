@@ -92,6 +92,7 @@ class Reserve:
         await self._lift([each for key in gone for each in reserved.of_job(*key)], "the job is gone")
         self._promises.keep_only(there)
         await self._forget(now)
+        self._forget_what_was_made_before()
         self._questions = {key: each for key, each in self._questions.items() if key in there}
         self._incomplete = {key: each for key, each in self._incomplete.items() if key in there}
         worked = 0.0
@@ -158,10 +159,13 @@ class Reserve:
 
     def _have_others_just_now(self, key: Key, nodes: Collection[str]) -> bool:
         """Whether one of these nodes was reserved for another job within the last second."""
-        now = self._store.clock()
-        self._made_at = {name: at for name, at in self._made_at.items() if now - at <= APART}
+        self._forget_what_was_made_before()
         made = filter(None, map(self._store.cluster.reservations.reserved.get, self._made_at))
         return any(each.node in nodes and (each.pod.namespace, each.job) != key for each in made)
+
+    def _forget_what_was_made_before(self) -> None:
+        now = self._store.clock()
+        self._made_at = {name: at for name, at in self._made_at.items() if now - at <= APART}
 
     async def _reserve(self, job: Job, places: list[Place]) -> None:
         """Records all of these places. If one cannot be recorded, nothing is reserved for the job.

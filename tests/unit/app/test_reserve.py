@@ -14,6 +14,7 @@ from policy.reserve import node_reservation, starving
 from policy.reserve.starving import Terms
 from tests.unit.app.given import Clock, cancel_at_the_write, client_of, node, pod, refused, see, store_with
 from tests.unit.app.test_reserved_nodes import NO_ROOM, pod_group
+from tests.worlds.anatomy import sizes
 
 EPOCH = 1_800_000_000.0
 CREATED = {"creationTimestamp": "2027-01-15T08:00:00Z"}  # at EPOCH
@@ -141,6 +142,15 @@ def test_a_node_is_reserved_for_two_jobs_in_different_seconds():
     assert world.reserved == {"first": "n1"}
     world.passes(0.1)
     assert world.reserved == {"first": "n1", "second": "n1"}
+
+
+def test_who_was_reserved_a_node_a_second_ago_is_forgotten_when_nobody_waits():
+    world = World(waiting())
+    world.passes(101)
+    assert "Reserve._made_at" in sizes(world.reserve)
+    world.store.cluster.delete_pod("a/big")
+    world.passes(1.1)
+    assert "Reserve._made_at" not in sizes(world.reserve)
 
 
 def test_a_node_is_reserved_after_those_that_are_there_also_by_a_slow_clock():
