@@ -49,22 +49,23 @@ class Promises:
         self._promised: dict[Key, float] = {}
         self._failed: KeyedBackoff[str] = KeyedBackoff(*AGAIN)
 
-    async def look(self, job: Job, *, started: bool) -> None:
-        """Gives a job its promise, keeps it, or moves it."""
+    async def look(self, job: Job, *, started: bool, may_move: bool = True) -> bool:
+        """Gives a job its promise, keeps it, or moves it if that may be; returns whether that is done."""
         key, cluster = (job.namespace, job.name), self._store.cluster
         if started:
             self._end(key)
-            return
+            return True
         own = [each for each in cluster.reservations.reserved.of_job(*key) if cluster.reservations.is_reserved(each)]
         if not own:
-            if self._promised.pop(key, 0.0):
+            if may_move and self._promised.pop(key, 0.0):
                 metrics.PROMISES.labels("lost").inc()
-            return
+            return may_move
         before = self._promised.get(key) or max(each.promised_start for each in own)
         now = self._epoch()
         decision = await at_leisure(promises.decide_steps(cluster, own, before, now))
-        if self._store.unready() or not await self._note(own, decision):
-            return
+        may_be_noted = may_move or not decision.moved
+        if self._store.unready() or not may_be_noted or not await self._note(own, decision):
+            return False
         after = self._promised[key] = decision.promise.at
         if decision.moved:
             metrics.PROMISES.labels("moved").inc()
@@ -75,6 +76,7 @@ class Promises:
         for pod in decision.late:
             if self._epoch() - now <= FRESH:
                 await self._evict_if_still_late(key, pod, after)
+        return True
 
     def keep_only(self, jobs: Collection[Key]) -> None:
         """Forgets the promises to all other jobs: they are gone, or no node is reserved for them any more."""

@@ -6,7 +6,7 @@ the decisions of ``policy.reserve.node_reservation``.
 
 import asyncio
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 import structlog
@@ -95,17 +95,42 @@ class Reserve:
         self._forget_what_was_made_before()
         self._questions = {key: each for key, each in self._questions.items() if key in there}
         self._incomplete = {key: each for key, each in self._incomplete.items() if key in there}
-        worked = 0.0
-        for key in [(job.namespace, job.name) for job in jobs]:
+        keys = [(job.namespace, job.name) for job in jobs]
+        kept = await self._keep_promises(keys)
+        await self._decide_about(keys, kept, now)
+
+    async def _keep_promises(self, keys: Iterable[Key]) -> set[Key]:
+        """Keeps promises of these jobs before all decisions, which take longer; returns whose are kept.
+
+        A promise that is to be moved waits for the decision: the job may get another node.
+        """
+        cluster, kept = self._store.cluster, set[Key]()
+        for key in keys:
+            if self._store.unready() or cluster.unsettled:
+                break
+            job = cluster.groups.job(*key)
+            if job is not None and cluster.reservations.reserved.of_job(*key):
+                started = len(job.standing) >= job.minimum
+                if await self._promises.look(job, started=started, may_move=False):
+                    kept.add(key)
+                await asyncio.sleep(0)
+        return kept
+
+    async def _decide_about(self, keys: Iterable[Key], kept: Collection[Key], now: float) -> None:
+        """Decides what is reserved for these jobs, and does it; looks at the promise if that changes, or is not kept."""
+        cluster, reserved, worked = self._store.cluster, self._store.cluster.reservations.reserved, 0.0
+        for key in keys:
             job = cluster.groups.job(*key)  # its current state: writes may have changed it
-            if job is not None and (reserved.of_job(*key) or (worked < AT_MOST and self._is_due(key))):
+            before = reserved.of_job(*key)
+            if job is not None and (before or (worked < AT_MOST and self._is_due(key))):
                 decision, took = await self._decide(job, now)
                 worked += took
                 if self._store.unready() or cluster.unsettled:
                     return
                 if _is_as_it_was(cluster.groups.job(*key), job):
                     await self._carry_out(key, decision)
-                    await self._promises.look(job, started=decision.reason == node_reservation.READY)
+                    if key not in kept or reserved.of_job(*key) != before:
+                        await self._promises.look(job, started=decision.reason == node_reservation.READY)
                 await asyncio.sleep(0)
 
     async def _decide(self, job: Job, now: float) -> tuple[ReserveDecision, float]:

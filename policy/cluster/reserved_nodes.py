@@ -129,6 +129,7 @@ class ReservedNodes:
 
     def may_come(self) -> Iterator[Pod]:
         """Yields granted pods that may come to a reserved node."""
+        self._index()  # forgets who was kept out before another node was reserved
         return (pod for pod in self._cluster.grants.pods() if pod.uid not in self.kept_out)
 
     def without_room_beside(

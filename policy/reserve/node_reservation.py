@@ -26,6 +26,7 @@ from policy.preemption.preemptors import Shape, shape_of
 from policy.preemption.reclaim import name_of
 from policy.quota.exempt_from_eviction import SYSTEM_OWNERS
 from policy.reserve import promises, starving
+from policy.reserve.coming import Coming
 from policy.reserve.starving import Terms, goes_first, refused_together
 from policy.stepwise import Steps, at_once, within_steps
 
@@ -44,7 +45,9 @@ READY = "Ready"
 STEP = 20
 """Members or nodes that are looked at between two pauses."""
 MOST_TIMED = 100
-"""The most nodes of which it is worked out when they have room, for a job that does not starve yet."""
+"""The most nodes of which it is worked out when they have room, for one kind of members of a job that does not starve."""
+MOST_KINDS = 5
+"""The most kinds of members that a job may have for which nodes are reserved before it starves: each takes time."""
 SETTLES = 10.0
 """Seconds after which nodes are not kept any longer for such a job without the promise of a start."""
 
@@ -91,7 +94,7 @@ def decide_steps(cluster: Cluster, job: Job, terms: Terms, now: float) -> Steps[
     if missing > 0:
         seconds = 0.0 if early else terms.starving_after
         others = job.waiting if own else starving.members_waiting(cluster, job, seconds, now)
-        why_not = yield from _add_members_steps(cluster, search, job, others, missing, terms)
+        why_not = yield from _add_members_steps(cluster, search, job, others, missing, terms, now)
     else:
         why_not = _refused(cluster, job, kept)
     if why_not is not None:
@@ -158,7 +161,7 @@ def _line(cluster: Cluster, job: Job) -> starving.Key | None:
 
 
 def _add_members_steps(  # noqa: PLR0911 - one answer each
-    cluster: Cluster, search: "_Search", job: Job, others: Iterable[Pod], missing: int, terms: Terms
+    cluster: Cluster, search: "_Search", job: Job, others: Iterable[Pod], missing: int, terms: Terms, now: float
 ) -> Steps[ReserveDecision | None]:
     """Finds a place for ``missing`` of these members; returns the reason if there is none, or None."""
     kept = [place.pod for place in search.places]
@@ -180,6 +183,8 @@ def _add_members_steps(  # noqa: PLR0911 - one answer each
     if len(chosen) < missing:
         return ReserveDecision(job, (), TOO_LARGE, "no node could take it, however empty")
     yield
+    if starving.is_early(job, terms, now) and len(_kinds(chosen)) > MOST_KINDS:
+        return ReserveDecision(job, (), NO_PROMISE, "its members are of too many kinds to promise it a start")
     refused = _refused(cluster, job, [*kept, *chosen])
     if refused is not None:
         return refused
@@ -191,6 +196,12 @@ def _add_members_steps(  # noqa: PLR0911 - one answer each
     return ReserveDecision(
         job, (), NO_NODES, "the nodes that could take it are kept for others, or too many are reserved"
     )
+
+
+def _kinds(pods: Iterable[Pod]) -> set[Hashable]:
+    """Returns which requests and constraints these pods have."""
+    unlike = {signature.by_empty_nodes(pod): pod for pod in pods}
+    return {(frozenset(pod.request.items()), pod.constraints) for pod in unlike.values()}
 
 
 def _refused(cluster: Cluster, job: Job, pods: list[Pod]) -> ReserveDecision | None:
@@ -273,6 +284,9 @@ class _Search:
         self._allowed: dict[Shape, frozenset[str]] = {}
         self._possible: dict[Shape, bool] = {}
         self._shapes: dict[Hashable, Shape] = {}
+        self._coming: Coming | None = None
+        self._room_at: dict[tuple[str, frozenset[tuple[str, int]]], float] = {}
+        """By node and request: when the node surely has room."""
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -416,8 +430,14 @@ class _Search:
     def _soonest_steps(self, pod: Pod, names: list[str], now: float) -> Steps[list[str]]:
         """Returns those of these nodes that surely have room for a pod some time, the soonest first."""
         found = list[tuple[float, int, str]]()
+        if self._coming is None:
+            self._coming = yield from promises.coming_steps(self._cluster, now)
         for number, name in enumerate(names):
-            at = yield from promises.room_at_steps(self._cluster, name, pod.request, now)
+            key = name, frozenset(pod.request.items())
+            at = self._room_at.get(key)
+            if at is None:
+                at = yield from promises.room_at_steps(self._cluster, name, pod.request, self._coming, now)
+                self._room_at[key] = at
             if at <= now + self._cluster.rules.promise_ahead:
                 found.append((max(at, now), number, name))
             yield

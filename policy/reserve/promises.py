@@ -8,17 +8,18 @@ Pods that were let in and run longer after all have to go in time.
 Times are in seconds since the epoch.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from math import ceil, inf
 
 from policy.cluster.cluster import Cluster
 from policy.cluster.reserved_nodes import is_behind, turn_of
-from policy.nodes import fit
 from policy.objects.pod import Pod
 from policy.objects.reservation import Reservation
 from policy.objects.resources import Resources, add, total
 from policy.quota.exempt_from_eviction import SYSTEM_OWNERS, exempt_from_eviction
+from policy.reserve.coming import Coming
 from policy.stepwise import Steps
 
 OVERDUE = 10.0
@@ -60,8 +61,7 @@ class _OnNode:
 
     name: str
     need: dict[str, int]
-    there: list[tuple[float, Pod]]
-    coming: list[tuple[float, Resources]] = field(default_factory=list)
+    there: list[tuple[float, Pod]] = field(default_factory=list)
 
 
 def decide_steps(cluster: Cluster, own: list[Reservation], start: float, now: float) -> Steps[PromiseDecision]:
@@ -87,12 +87,23 @@ def can_be_given_steps(cluster: Cluster, own: list[Reservation], now: float) -> 
     return found is not None and found.at > ceil(now)
 
 
-def room_at_steps(cluster: Cluster, name: str, request: Resources, now: float) -> Steps[float]:
+def room_at_steps(cluster: Cluster, name: str, request: Resources, coming: Coming, now: float) -> Steps[float]:
     """Returns when a node surely has room for a request beside all that is reserved there; inf if that is not sure."""
     on, margin = cluster.reservations.nodes.on(name), cluster.rules.backfill_margin
     need = dict(total((request, on.need))) if on is not None else dict(request)
-    node = _OnNode(name, need, _there(cluster, name, now, margin), (yield from _coming_steps(cluster, name, now)))
-    return (yield from _has_room_at_steps(cluster, node))
+    there = ((_gone_at(cluster, pod, now, margin), pod.request) for pod in _standing_on(cluster, name))
+    everybody = chain(there, _coming_to(cluster, name, coming, now))
+    return (yield from _has_room_at_steps(cluster, _OnNode(name, need), everybody))
+
+
+def coming_steps(cluster: Cluster, now: float) -> Steps[Coming]:
+    """Returns the granted pods that may come to reserved nodes."""
+    found = Coming(cluster.table)
+    for number, pod in enumerate(list(cluster.reservations.nodes.may_come()), 1):
+        found.add(pod, _gone_at(cluster, pod, now, cluster.rules.backfill_margin))
+        if not number % AT_A_TIME:
+            yield
+    return found
 
 
 def _due_earlier(
@@ -126,11 +137,13 @@ def _promise_steps(cluster: Cluster, own: list[Reservation], now: float) -> Step
     None if some end is not enforced, or too far ahead: then all others are kept from these nodes.
     """
     at, nodes = now, dict[str, _OnNode]()
+    coming = yield from coming_steps(cluster, now)
     for reservation in own:
         yield
         node = _on_node(cluster, own, reservation, now, cluster.rules.backfill_margin)
-        node.coming = yield from _coming_steps(cluster, reservation.node, now)
-        has_room = yield from _has_room_at_steps(cluster, node)
+        there = ((end, pod.request) for end, pod in node.there)
+        everybody = chain(there, _coming_to(cluster, reservation.node, coming, now))
+        has_room = yield from _has_room_at_steps(cluster, node, everybody)
         if has_room > now + cluster.rules.promise_ahead:
             return None
         at = max(at, has_room)
@@ -292,41 +305,45 @@ def _gone_by_deadline(pod: Pod, deadline: float | None, now: float, starts_withi
     return max(now, end) if now <= end + OVERDUE else inf
 
 
-def _coming_steps(cluster: Cluster, name: str, now: float) -> Steps[list[tuple[float, Resources]]]:
-    """Returns of the granted and expected pods that may come to a node when they are gone, and what they take."""
+def _coming_to(cluster: Cluster, name: str, coming: Coming, now: float) -> Iterator[tuple[float, Resources]]:
+    """Yields what granted and expected pods may take of a node, and when they are gone."""
     expected = {pod.uid: pod for pod in cluster.table.pods_on(name).values() if not pod.assigned}
     on = cluster.reservations.nodes.on(name)
     own = {each.pod.uid for each in on.members} if on is not None else set()
-    granted = {pod.uid: pod for pod in cluster.reservations.nodes.may_come()}
-    found = []
-    for number, pod in enumerate((granted | expected).values(), 1):
-        if pod.uid not in own and (pod.uid in expected or fit.fits_if_empty_on(cluster.table, pod, name)):
-            found.append((_gone_at(cluster, pod, now, cluster.rules.backfill_margin), pod.request))
-        if not number % AT_A_TIME:
-            yield
-    return found
+    for uid, pod in expected.items():
+        if uid not in own:
+            yield _gone_at(cluster, pod, now, cluster.rules.backfill_margin), pod.request
+    yield from coming.on(name, own | expected.keys())
 
 
-def _has_room_at_steps(cluster: Cluster, node: _OnNode) -> Steps[float]:
-    """Returns when a node has room for all that is kept there: as soon as enough of those on it are gone."""
-    room = _room(cluster, node)
-    if room is None:
+def _has_room_at_steps(cluster: Cluster, node: _OnNode, everybody: Iterable[tuple[float, Resources]]) -> Steps[float]:
+    """Returns when a node has room for all that is kept there: as soon as enough of those on it are gone.
+
+    Looks at no more of them once those without an end leave too little.
+    """
+    room, ending = _room(cluster, node), list[tuple[float, Resources]]()
+    if room is None or _lacking(room):
         return inf
-    everybody = [*((end, pod.request) for end, pod in node.there), *node.coming]
-    everybody.sort(key=lambda each: each[0])
-    at = 0.0
-    for number, (_, request) in enumerate(everybody, 1):
-        _take(room, request)
+    for number, (end, request) in enumerate(everybody, 1):
+        if end < inf:
+            ending.append((end, request))
+        else:
+            _take(room, request)
+            if _lacking(room):
+                return inf
         if not number % AT_A_TIME:
             yield
-    for number, (end, request) in enumerate(everybody, 1):
+    for _, request in ending:
+        _take(room, request)
+    at = 0.0
+    for number, (end, request) in enumerate(sorted(ending, key=lambda each: each[0]), 1):
         if not _lacking(room):
             break
         _give_back(room, request)
         at = end
         if not number % AT_A_TIME:
             yield
-    return inf if _lacking(room) else at
+    return at
 
 
 def _room(cluster: Cluster, node: _OnNode) -> dict[str, int] | None:

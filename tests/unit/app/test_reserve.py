@@ -11,6 +11,7 @@ from app.controllers import promises
 from app.controllers.reserve import AGAIN, GRACE, Reserve
 from policy.objects.reservation import STARVING, PodName, Reservation
 from policy.reserve import node_reservation, starving
+from policy.reserve.node_reservation import ReserveDecision
 from policy.reserve.starving import Terms
 from tests.unit.app.given import Clock, cancel_at_the_write, client_of, node, pod, refused, see, store_with
 from tests.unit.app.test_reserved_nodes import NO_ROOM, pod_group
@@ -498,6 +499,22 @@ def test_the_job_is_promised_its_start_and_told():
     assert told in world.api.events
     world.passes(50)
     assert len(world.told) == 2
+
+
+def test_promises_are_looked_at_before_all_decisions(monkeypatch):
+    world = World(waiting(), running("r1", cpu="2", seconds=1000), running("r2", node_name="n2", seconds=9000))
+    world.passes(101)
+    see(world.store, running("late", cpu="1", seconds=3000, start="2027-01-15T08:05:00Z"))
+    decided = []
+
+    def decide(cluster, job, *_):
+        decided.append("a/late" in cluster.pods)
+        return ReserveDecision(job, (), "NoNodes", "")
+        yield
+
+    monkeypatch.setattr(node_reservation, "decide_steps", decide)
+    world.passes(1110 - 10 - 5 - 101)
+    assert decided == [False], "it was evicted before"
 
 
 def test_the_next_leader_keeps_the_promise():

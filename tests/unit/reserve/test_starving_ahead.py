@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from policy.cluster.run_times import RunTimes
 from policy.objects.membership import Namespace
 from policy.objects.pod import Unschedulable
 from policy.objects.queue import Queue
@@ -164,3 +165,32 @@ def test_a_simulation_reserves_ahead_too_and_keeps_long_pods_off():
         cluster.upsert_pod(each, now=NOW)
     at_once(simulation.settle_steps())
     assert [uid for uid in ("short", "long") if cluster.pods[uid].node] == ["short"]
+
+
+def test_a_gang_of_many_kinds_gets_no_nodes_before_it_starves():
+    nodes = [each for number in range(6) for each in (sized(f"n{number}"), runs(f"r{number}", node=f"n{number}"))]
+    group, *members = gang(*(f"m{number}" for number in range(6)), age=60)
+    unlike = [replace(each, request=each.request | {"cpu": 2900 + number}) for number, each in enumerate(members)]
+    assert len(after(world(*nodes, group, *unlike[:5], replace(members[5], request=unlike[0].request)))) == 6
+    assert why_not(world(*nodes, group, *unlike), "a/gang", AHEAD) == "NoPromise"
+    assert len(after(world(*nodes, group, *unlike), replace(AHEAD, starving_after=30))) == 6
+
+
+def test_granted_pods_are_looked_at_once_for_all_nodes(monkeypatch):
+    nodes = [each for number in range(9) for each in (sized(f"n{number}"), runs(f"r{number}", node=f"n{number}"))]
+    cluster = world(*nodes, *gang("a", "b", age=60))
+    granted = sized_pod("granted", 1, namespace="b", deadline=60)
+    cluster.upsert_pod(granted, now=0)
+    cluster.grant(granted, 0)
+    asked, ends_at = [], RunTimes.surely_ends_at
+    monkeypatch.setattr(RunTimes, "surely_ends_at", lambda *about: asked.append(about[1].uid) or ends_at(*about))
+    assert set(after(cluster)) == {"a", "b"}
+    assert asked.count("granted") == 2, "to choose nodes, and for the promise"
+
+
+def test_a_node_is_not_looked_at_beyond_those_that_stay(monkeypatch):
+    cluster = world(sized(), runs("r1", minutes=0), *(runs(f"s{number}", 0.01) for number in range(5)), young())
+    asked, ends_at = [], RunTimes.surely_ends_at
+    monkeypatch.setattr(RunTimes, "surely_ends_at", lambda *about: asked.append(about[1].uid) or ends_at(*about))
+    assert after(cluster) == {}
+    assert asked == ["r1"]
