@@ -117,7 +117,7 @@ class Reserve:
         return kept
 
     async def _decide_about(self, keys: Iterable[Key], kept: Collection[Key], now: float) -> None:
-        """Decides what is reserved for these jobs, and does it; looks at the promise if that changes, or is not kept."""
+        """Decides what is reserved for these jobs, and does it. Then looks at promises that are not kept, or change."""
         cluster, reserved, worked = self._store.cluster, self._store.cluster.reservations.reserved, 0.0
         for key in keys:
             job = cluster.groups.job(*key)  # its current state: writes may have changed it

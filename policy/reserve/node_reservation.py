@@ -14,6 +14,7 @@ from math import ceil, inf
 import numpy as np
 
 from policy.cluster.cluster import Cluster
+from policy.cluster.reserved_nodes import turn_of
 from policy.nodes import fit, node_filters, scores
 from policy.nodes.node_attributes import Mask
 from policy.nodes.packing import depends_on_others
@@ -45,9 +46,16 @@ READY = "Ready"
 STEP = 20
 """Members or nodes that are looked at between two pauses."""
 MOST_TIMED = 100
-"""The most nodes of which it is worked out when they have room, for one kind of members of a job that does not starve."""
+"""The most nodes of which it is worked out when they have room, for each kind of members of such a job."""
+MOST_BEFORE = 500
+"""The most pods with reserved nodes that the rules are asked about together with such a job."""
 MOST_KINDS = 5
 """The most kinds of members that a job may have for which nodes are reserved before it starves: each takes time."""
+UNUSED = 600.0
+"""Seconds after its promised start for which nodes are kept for such a job that has not started.
+
+Its nodes have room since then, or the promise had been moved. kube-scheduler tries each pod again within five minutes.
+"""
 SETTLES = 10.0
 """Seconds after which nodes are not kept any longer for such a job without the promise of a start."""
 
@@ -96,7 +104,7 @@ def decide_steps(cluster: Cluster, job: Job, terms: Terms, now: float) -> Steps[
         others = job.waiting if own else starving.members_waiting(cluster, job, seconds, now)
         why_not = yield from _add_members_steps(cluster, search, job, others, missing, terms, now)
     else:
-        why_not = _refused(cluster, job, kept)
+        why_not = _refused(cluster, job, kept, terms, now)
     if why_not is not None:
         return why_not
     yield
@@ -123,9 +131,11 @@ def _none_at_all(
     since = min((each.since for each in own), default=now)
     if now - since > terms.max_duration:
         return ReserveDecision(job, (), EXPIRED, "nodes were reserved for it for as long as reserve.maxDuration allows")
-    promised = any(each.promised_start for each in own)
+    promised = max((each.promised_start for each in own), default=0.0)
     if starving.is_early(job, terms, now) and not promised and now - since > SETTLES:
         return ReserveDecision(job, (), NO_PROMISE, "no start can be promised to it any more")
+    if starving.is_early(job, terms, now) and promised and now - promised > UNUSED:
+        return ReserveDecision(job, (), EXPIRED, "its nodes have had room for so long, and it has not started")
     return _others_reserve(cluster, job, terms, now) if not own else None
 
 
@@ -183,12 +193,10 @@ def _add_members_steps(  # noqa: PLR0911 - one answer each
     if len(chosen) < missing:
         return ReserveDecision(job, (), TOO_LARGE, "no node could take it, however empty")
     yield
-    if starving.is_early(job, terms, now) and len(_kinds(chosen)) > MOST_KINDS:
-        return ReserveDecision(job, (), NO_PROMISE, "its members are of too many kinds to promise it a start")
-    refused = _refused(cluster, job, [*kept, *chosen])
+    refused = _refused(cluster, job, [*kept, *chosen], terms, now)
     if refused is not None:
         return refused
-    if (yield from search.place_all_steps(chosen, _spare_nodes(cluster, job, terms))):
+    if (yield from search.place_all_steps(chosen, _spare_nodes(cluster, job, terms, now))):
         return None
     elsewhere = _Search(cluster, job, everywhere=True)
     if not (yield from elsewhere.place_all_steps([*kept, *chosen], len(cluster.table.names))):
@@ -204,9 +212,32 @@ def _kinds(pods: Iterable[Pod]) -> set[Hashable]:
     return {(frozenset(pod.request.items()), pod.constraints) for pod in unlike.values()}
 
 
-def _refused(cluster: Cluster, job: Job, pods: list[Pod]) -> ReserveDecision | None:
-    refused = refused_together(cluster, pods)
+def _refused(cluster: Cluster, job: Job, pods: list[Pod], terms: Terms, now: float) -> ReserveDecision | None:
+    """Refuses these pods if the rules do; before a job starves, together with those who have reserved nodes already."""
+    before: list[Pod] = []
+    if starving.is_early(job, terms, now):
+        if len(_kinds(pods)) > MOST_KINDS:
+            return ReserveDecision(job, (), NO_PROMISE, "its members are of too many kinds to promise it a start")
+        before = _reserved_before(cluster, job)
+        if len(before) > MOST_BEFORE:
+            return ReserveDecision(job, (), REFUSED, "nodes are reserved for too many pods of its quota or queue")
+    refused = refused_together(cluster, [*before, *pods])
     return ReserveDecision(job, (), REFUSED, f"it would be refused: {refused.message}") if refused else None
+
+
+def _reserved_before(cluster: Cluster, job: Job) -> list[Pod]:
+    """Returns pods of other jobs of its quota or queue for which nodes were reserved before they were for this job."""
+    reserved, line = cluster.reservations.reserved, _line(cluster, job)
+    first = min(map(turn_of, reserved.of_job(job.namespace, job.name)), default=None)
+    found = []
+    for each in reserved:
+        is_own = (each.pod.namespace, each.job) == (job.namespace, job.name)
+        if is_own or not cluster.reservations.is_reserved(each) or (first is not None and turn_of(each) > first):
+            continue
+        pod = cluster.pods[each.pod.uid]
+        if pod.namespace == job.namespace or starving.line_of(cluster, pod) == line:
+            found.append(pod)
+    return found
 
 
 def preview(cluster: Cluster, jobs: list[Job], terms: Terms, now: float) -> Iterator[ReserveDecision | None]:
@@ -243,17 +274,26 @@ def reservation_of(job: Job, place: Place, since: float) -> Reservation:
     return Reservation(name, name_of(place.pod), place.node, (), since, STARVING, job=job.name)
 
 
-def _spare_nodes(cluster: Cluster, job: Job, terms: Terms) -> int:
+def _spare_nodes(cluster: Cluster, job: Job, terms: Terms, now: float) -> int:
     """Returns how many nodes may be reserved for the job, beside those that are reserved for others.
 
-    Counts only nodes whose taints it tolerates: other nodes are of no use to it, whoever they are reserved for.
+    Counts only nodes whose taints it tolerates: other nodes are of no use to it, whoever they are reserved for. For a
+    job that starves, nodes of jobs that do not starve yet do not count.
     """
     table = cluster.table
     tolerated = np.zeros(len(table.names), np.bool_)
     for tolerations in {pod.constraints.tolerations for pod in job.waiting}:
         tolerated |= node_filters.tolerated(table, tolerations)
-    reserved, own = cluster.reservations.reserved, (job.namespace, job.name)
-    others = {each.node for each in reserved if (each.pod.namespace, each.job) != own}
+    nodes_of: dict[starving.Key, set[str]] = {}
+    for each in cluster.reservations.reserved:
+        nodes_of.setdefault((each.pod.namespace, each.job), set()).add(each.node)
+    nodes_of.pop((job.namespace, job.name), None)
+    if terms.ahead and not starving.is_early(job, terms, now):
+        jobs = {key: cluster.groups.job(*key) for key in nodes_of}
+        nodes_of = {
+            key: nodes_of[key] for key, each in jobs.items() if not each or not starving.is_early(each, terms, now)
+        }
+    others = set[str]().union(*nodes_of.values())
     taken = int((tolerated & table.mask_of(others)).sum())
     return max(0, ceil(int(tolerated.sum()) * terms.max_nodes_percent / 100) - taken)
 

@@ -8,11 +8,24 @@ from policy.cluster.run_times import RunTimes
 from policy.objects.membership import Namespace
 from policy.objects.pod import Unschedulable
 from policy.objects.queue import Queue
+from policy.reserve import node_reservation
 from policy.reserve.starving import Terms, in_turn
 from policy.simulate.simulation import Simulation
 from policy.stepwise import at_once
-from tests.unit.given import quota
-from tests.unit.given_jobs import NOW, chosen, gang, reserve_all, reserved, seen, sized, sized_pod, waiting, why_not
+from tests.unit.given import amounts, quota
+from tests.unit.given_jobs import (
+    NOW,
+    chosen,
+    decisions,
+    gang,
+    reserve_all,
+    reserved,
+    seen,
+    sized,
+    sized_pod,
+    waiting,
+    why_not,
+)
 
 AHEAD = Terms(starving_after=3600, max_nodes_percent=100, max_jobs=1, ahead=1)
 MINUTE = 60
@@ -194,3 +207,68 @@ def test_a_node_is_not_looked_at_beyond_those_that_stay(monkeypatch):
     monkeypatch.setattr(RunTimes, "surely_ends_at", lambda *about: asked.append(about[1].uid) or ends_at(*about))
     assert after(cluster) == {}
     assert asked == ["r1"]
+
+
+def full_nodes(number):
+    names = [f"n{each}" for each in range(number)]
+    return [each for name in names for each in (sized(name), runs(f"on {name}", node=name, namespace="c"))]
+
+
+def test_no_more_is_reserved_at_a_time_than_a_quota_admits():
+    cluster = world(*full_nodes(6))
+    cluster.upsert_quota(quota("a", least={"cpu": 6}, most={"cpu": 6}))
+    for number in range(4):
+        cluster.upsert_pod(young(f"w{number}", age=60 - number), now=0)
+    terms = replace(AHEAD, ahead=4)
+    assert set(after(cluster, terms)) == {"w0", "w1"}
+    assert why_not(cluster, "a/w2", terms) == "Refused"
+    assert set(after(cluster, terms)) == {"w0", "w1"}, "each of them stays"
+    cluster.upsert_quota(quota("a", least={"cpu": 3}, most={"cpu": 3}))
+    assert len(after(cluster, terms)) == 1
+    assert len(after(world(*full_nodes(6), *(young(f"w{number}") for number in range(4))), terms)) == 4
+
+
+def test_no_more_is_reserved_at_a_time_than_a_queue_admits():
+    cluster = world(*full_nodes(3), *SMALL)
+    cluster.upsert_queue(Queue("q", 1, amounts(cpu=3, memory=3 * 2**30)))
+    for name in ("a", "b"):
+        cluster.upsert_namespace(Namespace(name, queue="q"))
+    at_once(cluster.divide_steps())
+    for name in ("a", "b"):
+        cluster.upsert_pod(young(f"of {name}", namespace=name), now=0)
+    assert len(after(cluster, replace(AHEAD, ahead=2))) == 1
+
+
+def test_a_job_behind_too_many_pods_with_reserved_nodes_gets_none(monkeypatch):
+    terms = replace(AHEAD, ahead=2)
+    monkeypatch.setattr(node_reservation, "MOST_BEFORE", 2)
+    assert len(after(world(*full_nodes(3), *gang("a", "b", age=60), young()), terms)) == 3
+    monkeypatch.setattr(node_reservation, "MOST_BEFORE", 1)
+    assert len(after(world(*full_nodes(3), *gang("a", "b", age=60), young()), terms)) == 2
+
+
+def test_nodes_of_young_jobs_do_not_count_against_one_that_starves():
+    cluster = world(*full_nodes(4), *(young(f"young {name}", namespace=name) for name in ("d", "e")))
+    terms = replace(AHEAD, max_nodes_percent=50)
+    assert len(after(cluster, terms)) == 2
+    for name in ("f", "g", "h"):
+        cluster.upsert_pod(waiting(f"old {name}", namespace=name), now=0)
+    assert set(after(cluster, terms)) == {"young d", "young e", "old f", "old g"}
+    assert why_not(cluster, "h/old h", terms) == "NoNodes"
+    of_old = world(*full_nodes(4), waiting("old"), waiting("too", namespace="b"), young("young", namespace="d"))
+    assert set(after(of_old, terms)) == {"old", "too"}, "for a young one all count"
+
+
+def test_nodes_that_have_had_room_for_long_are_given_up():
+    cluster = world(sized(), runs("r"), young())
+    after(cluster)
+    [own] = cluster.reservations.reserved
+    start = NOW + 60 * MINUTE
+    cluster.upsert_reservation(replace(own, promised_start=start, promised_at=NOW))
+    cluster.delete_pod("r")
+    terms = replace(AHEAD, starving_after=90 * MINUTE)
+    for seconds, reason in ((600, ""), (601, "Expired")):
+        [decision] = decisions(cluster, terms, start + seconds).values()
+        assert decision.reason == reason
+    [starves] = decisions(cluster, AHEAD, start + 601).values()
+    assert starves.places
