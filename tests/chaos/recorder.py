@@ -15,7 +15,9 @@ _PAUSE = 0.05
 
 
 class Recorder:
-    """Records while it is open. Where a watch cannot be resumed, objects are listed again, and ``gaps`` counts it.
+    """Records all that happens while it is open.
+
+    Where a watch cannot be resumed, objects are listed again, and ``gaps`` counts it.
 
     ``keep`` makes of an object what is recorded of it.
     """
@@ -26,6 +28,7 @@ class Recorder:
         self.records: list[Record] = []
         self.gaps = 0
         self._objects: dict[str, dict[str, Object]] = {kind: {} for kind in kinds}
+        self._listed = {kind: threading.Event() for kind in kinds}
         self._closing = threading.Event()
         self._failures: list[BaseException] = []
         self._threads = [threading.Thread(target=self._run, args=(kind,), daemon=True) for kind in kinds]
@@ -33,6 +36,8 @@ class Recorder:
     def __enter__(self) -> Self:
         for thread in self._threads:
             thread.start()
+        for kind, listed in self._listed.items():
+            assert listed.wait(60), f"{kind} cannot be listed"
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -94,6 +99,7 @@ class Recorder:
         for item in gone.values():
             self._note("DELETED", kind, item, last)
         self.gaps += bool(last)
+        self._listed[kind].set()
         return answer["metadata"]["resourceVersion"]
 
     def _note(self, event: str, kind: str, item: Object, revision: int) -> None:

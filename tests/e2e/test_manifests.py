@@ -225,7 +225,7 @@ def test_kubectl_shows_all_three_in_one_table_each(cluster, install_tools):
             [namespace, f"{kinds[0]}/quota", '{"cpu":"1"}', '{"cpu":"1"}', '{"cpu":"2"}'],
         ],
         [
-            ["NAMESPACE", "NAME", "WEIGHT", "STATE", "ALLOCATED", "DESERVED", "PROBLEM", "AGE"],
+            ["NAMESPACE", "NAME", "WEIGHT", "STATE", "ALLOCATED", "DESERVED", "PARENT", "PROBLEM", "AGE"],
             [f"{kinds[1]}/q", "3", "Open", '{"cpu":"1"}', '{"cpu":"2"}'],
         ],
         [
@@ -284,7 +284,7 @@ def test_quotaward_may_write_only_what_it_must(api):
         ("list", "configmaps"),
         ("patch", "scheduling.x-k8s.io:elasticquotas"),
         ("patch", "quotaward.dev:reservations"),
-        ("list", "events"),
+        ("watch", "events"),
     ):
         assert not may(api, "quotaward", verb, resource), (verb, resource)
 

@@ -29,6 +29,8 @@ BYTES_OF_A_JOB = 2
 """To take in a Job may take one more for so many bytes: the API server lets none have more than 20 rules."""
 FOR_OTHERS = 1.2
 """How many times as many it may take to answer for the pod of somebody else."""
+TRIES = 2
+"""How often it is asked for that."""
 _KINDS = (PODS, BUDGETS, JOBS, *POD_GROUPS, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES)
 _LABELS = {(kind.api_version, kind.name): kind.label for kind in _KINDS}
 LONGEST_SEED = 20_000
@@ -48,9 +50,8 @@ def tenants_objects(data: bytes) -> None:
         for name, work in _looks(item):
             _ensure_few(name, work)
     _, others = _of_a_plain_pod()
-    for name, work in _looks(_of_somebody_else()):
-        if (taken := _loop().longest(work)[0]) > FOR_OTHERS * others[name]:
-            raise Fault(f"{name} for the pod of somebody else takes {taken} steps, {others[name]} without this")
+    for name, taken in _steps_of_others(others).items():
+        raise Fault(f"{name} for the pod of somebody else takes {taken} steps, {others[name]} without this")
     _ensure_few("control", _world().control())
     _world().recount()
     jobs = [item for item in items if item["kind"] == JOBS.name]
@@ -59,6 +60,20 @@ def tenants_objects(data: bytes) -> None:
     if jobs:
         _ensure_few("control", _world().control())
         _world().recount()
+
+
+def _steps_of_others(plain: dict[str, int]) -> dict[str, int]:
+    """What takes too many steps for the pod of somebody else each time that it is asked.
+
+    A task that is due now and then may share a turn of the loop with an answer, if a test runs on a slow machine.
+    """
+    slow = dict(plain)
+    for _ in range(TRIES):
+        taken = {name: _loop().longest(work)[0] for name, work in _looks(_of_somebody_else())}
+        slow = {name: taken[name] for name in slow if taken[name] > FOR_OTHERS * plain[name]}
+        if not slow:
+            break
+    return slow
 
 
 def _flapped(item: Json) -> Json:

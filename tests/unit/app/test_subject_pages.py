@@ -1,5 +1,6 @@
 """Pages of a queue, a quota, a namespace, a node and a pod group, as a browser gets them."""
 
+import re
 from urllib.parse import quote
 
 import pytest
@@ -38,6 +39,10 @@ def cluster(*more):
     store = store_with(*items, *more)
     at_once(store.cluster.divide_steps())
     return client_of(store)
+
+
+def without_time(words):
+    return re.sub(r"\d\d:\d\d:\d\d", "", words)
 
 
 def two_rows(monkeypatch):
@@ -192,7 +197,8 @@ def test_who_waits_is_sorted_by_the_server_and_stays_so_on_the_next_page(monkeyp
     assert "a/d" in words
     assert "a/waits" in words
     assert "a/b" not in words
-    assert read(client, "/namespaces/a?sort=nonsense").words == read(client, "/namespaces/a").words
+    by_nonsense, by_default = (read(client, f"/namespaces/a{query}").words for query in ("?sort=nonsense", ""))
+    assert without_time(by_nonsense) == without_time(by_default)
 
 
 def test_a_table_can_be_sorted_in_the_browser_only_if_all_its_rows_are_there(monkeypatch):
