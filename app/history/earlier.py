@@ -7,7 +7,7 @@ by it.
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import replace
 from heapq import nlargest
 from http import HTTPStatus
@@ -33,6 +33,8 @@ log = structlog.get_logger(__name__)
 
 PAGE, PAGES = 50, 200
 """Maximum number of Events that are asked for at a time, and of such questions."""
+FEWER = 4
+"""By how much fewer Events are asked for after an answer that is too large. Users decide how large Events are."""
 LARGEST = 2**20
 """Maximum number of bytes of an answer."""
 OF_A_NAMESPACE = 500
@@ -49,6 +51,14 @@ ATTEMPTS = 10
 
 class CannotRead(Exception):
     """The Events cannot be read; the text says why."""
+
+
+class _TooLarge(Exception):
+    """An answer is too large to be read; ``following`` is what follows the Events in it, if the answer says so."""
+
+    def __init__(self, following: str) -> None:
+        super().__init__(following)
+        self.following = following
 
 
 class _Metadata(msgspec.Struct, gc=False):
@@ -101,42 +111,84 @@ class EarlierEvictions:
 
     async def read(self, recorder: Recorder) -> None:
         """Reads what Events tell, the latest of each namespace. Raises CannotRead."""
-        query = {"labelSelector": f"{EVICTED}=true", "limit": str(PAGE)}
         by_namespace: dict[str, list[Evicted]] = {}
+        pages = _Pages(self._client)
         pause = Pause()
-        for _ in range(PAGES):
-            page = await self._page(query)
-            for raw in page.items or ():
+        async for events in pages:
+            for raw in events:
                 for each in evictions_in(raw, self._cluster, self._start):
                     of = by_namespace.setdefault(each.namespace, [])
                     of.append(each)
                     if len(of) >= 2 * OF_A_NAMESPACE:
                         of[:] = _latest(OF_A_NAMESPACE, of)
                 await pause.if_due()
-            if not page.metadata.continue_:
-                recorder.evictions_lacking = ""
-                break
-            query["continue"] = page.metadata.continue_
-        else:
-            recorder.evictions_lacking = f"of the time before the start, only {PAGE * PAGES} Events were read"
+        recorder.evictions_lacking = pages.lacking()
         latest = chain.from_iterable(_latest(OF_A_NAMESPACE, of) for of in by_namespace.values())
         await at_leisure(recorder.restore_evictions_steps(_latest(MOST, latest)))
 
-    async def _page(self, query: dict[str, str]) -> _Page:
+
+class _Pages:
+    """Reads Events page by page. Asks for fewer at a time where they are large, and skips one that is too large."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+        self._query = {"labelSelector": f"{EVICTED}=true"}
+        self._read = self._skipped = 0
+        self._all = False
+
+    def lacking(self) -> str:
+        """Returns which Events were not read, or nothing."""
+        lacking = [] if self._all else [f"only {self._read} Events were read"]
+        lacking += [f"Events too large to be read: {self._skipped}"] if self._skipped else []
+        return f"of the time before the start, {'; '.join(lacking)}" if lacking else ""
+
+    async def __aiter__(self) -> AsyncIterator[list[msgspec.Raw]]:
+        """Yields the Events of each page. Raises CannotRead."""
+        limit = PAGE
+        for _ in range(PAGES):
+            try:
+                page = await self._page(limit)
+            except _TooLarge as answer:
+                if limit > 1:
+                    limit = max(1, limit // FEWER)
+                    continue
+                self._skipped += 1
+                following = answer.following
+            else:
+                yield (events := page.items or [])
+                self._read += len(events)
+                following = page.metadata.continue_
+            limit = min(PAGE, limit * FEWER)
+            if not following:
+                self._all = True
+                return
+            self._query["continue"] = following
+
+    async def _page(self, limit: int) -> _Page:
         body = b""
         try:
+            query = self._query | {"limit": str(limit)}
             async with self._client.get("/api/v1/events", query, read_timeout=TIMEOUT) as response:
                 while chunk := await response.content.read(LARGEST + 1 - len(body)):
                     body += chunk
-            if len(body) > LARGEST:
-                raise CannotRead(f"{PAGE} Events have more than {LARGEST} bytes")
             if response.status != HTTPStatus.OK:
                 raise CannotRead(f"the API server answers {response.status}: {said(body)[:200]}")
-            return _page_decoder.decode(body)
+            return _decoded(body)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise CannotRead(f"the API server cannot be reached: {type(error).__name__}") from error
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise CannotRead(f"the API server's answer cannot be read: {error}") from error
+
+
+def _decoded(body: bytes) -> _Page:
+    """Raises _TooLarge for what was cut off, or is nested too deep. The API server writes the Events last."""
+    try:
+        if len(body) <= LARGEST:
+            return _page_decoder.decode(body)
+    except RecursionError:
+        pass
+    before = body.partition(b'"items":')[0].rstrip(b", ")
+    raise _TooLarge(_page_decoder.decode(before + b"}").metadata.continue_)
 
 
 def evictions_in(raw: msgspec.Raw, cluster: Cluster, before: float) -> Iterator[Evicted]:

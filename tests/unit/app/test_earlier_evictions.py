@@ -173,7 +173,61 @@ def test_what_is_read_is_bounded_and_it_says_so(monkeypatch):
     monkeypatch.setattr(earlier, "PAGES", 2)
     day = started(*[[event(evicted(str(number)))] for number in range(4)])
     assert [each.name for each in day.store.evictions] == ["0", "1"]
-    assert day.ask("")["incomplete"] == "of the time before the start, only 100 Events were read"
+    assert day.ask("")["incomplete"] == "of the time before the start, only 2 Events were read"
+
+
+class Events:
+    """Answers as the API server does: as many Events as are asked for, and where to go on."""
+
+    def __init__(self, *events):
+        self.events, self.asked = events, []
+
+    @asynccontextmanager
+    async def get(self, _path, query, *, read_timeout):
+        assert read_timeout > 0
+        start, limit = int(query.get("continue", 0)), int(query["limit"])
+        self.asked.append((start, limit))
+        more = {"continue": str(start + limit)} if start + limit < len(self.events) else {}
+        items = [each if isinstance(each, str) else json.dumps(each) for each in self.events[start : start + limit]]
+        text = f'{{"kind":"EventList","metadata":{json.dumps(more)},"items":[{",".join(items)}]}}'
+        yield Response(200, text.encode())
+
+
+def read_from(*events):
+    day, api = Day(), Events(*events)
+    day.record()
+    reading = EarlierEvictions(day.store.cluster, api)
+    reading._start = BEFORE
+    asyncio.run(reading.read(day.recorder))
+    return day, api
+
+
+MANY = [event(evicted(str(number))) for number in range(120)]
+
+
+@pytest.mark.parametrize("position", [0, 60, 119])
+@pytest.mark.parametrize(
+    "unreadable",
+    [json.dumps({"message": "x" * 2**20}), '{"metadata":' + '{"a":' * 5000 + "1" + "}" * 5001],
+    ids=["large", "deep"],
+)
+def test_an_event_that_is_too_large_hides_no_other(position, unreadable):
+    day, api = read_from(*MANY[:position], unreadable, *MANY[position:])
+    assert {each.name for each in day.store.evictions} == set(map(str, range(len(MANY))))
+    assert day.ask("")["incomplete"] == "of the time before the start, Events too large to be read: 1"
+    assert len(api.asked) < 20
+
+
+def test_events_that_are_too_large_together_are_read_one_after_the_other():
+    day, _ = read_from(*[event(evicted(str(number))) | {"message": "x" * 2**16} for number in range(100)])
+    assert len(list(day.store.evictions)) == 100
+    assert day.ask("")["incomplete"] == ""
+
+
+def test_however_many_are_too_large_the_questions_are_bounded():
+    day, api = read_from(*["{" + " " * 2**20 + "}"] * 500)
+    assert len(api.asked) == earlier.PAGES
+    assert "only 0 Events were read; Events too large to be read: " in day.ask("")["incomplete"]
 
 
 def test_only_the_latest_are_remembered_and_a_later_one_of_the_name_counts():
@@ -188,7 +242,7 @@ def test_only_the_latest_are_remembered_and_a_later_one_of_the_name_counts():
     ("answer", "why"),
     [
         (b'{"kind": "Status", "message": "events is forbidden"}', "answers 403: events is forbidden"),
-        (b'{"items": [' + b" " * 2**20 + b"]}", "have more than 1048576 bytes"),
+        (b'{"items": [' + b" " * 2**20 + b"]}", "cannot be read"),
         (b'{"items": []}', "cannot be read"),
         (aiohttp.ClientConnectionError(), "cannot be reached: ClientConnectionError"),
     ],
