@@ -22,6 +22,7 @@ from app.times import rfc3339
 from policy.objects.job import Job
 from policy.objects.reservation import STARVING, Reservation
 from policy.reserve import node_reservation, starving
+from policy.reserve.first_of_lines import FirstOfLines
 from policy.reserve.node_reservation import Place, ReserveDecision
 from policy.reserve.starving import Terms
 
@@ -68,6 +69,7 @@ class Reserve:
         self._incomplete: dict[Key, float] = {}
         self._made_at: dict[str, float] = {}
         """By name: when a reservation was made, within the last second."""
+        self._first = FirstOfLines()
         self._promises = Promises(store, actuator, epoch)
 
     async def run(self) -> None:
@@ -82,7 +84,7 @@ class Reserve:
             return
         now = self._epoch()
         found, pause = list[tuple[starving.Rank, Job]](), Pause()
-        for each in starving.ranked(cluster, self._terms, now):
+        for each in starving.ranked(cluster, self._terms, now, self._first):
             found += [each] if each is not None else []
             await pause.if_due()
         jobs = [job for _, job in sorted(found, key=lambda each: each[0])]

@@ -28,7 +28,8 @@ from policy.preemption.reclaim import name_of
 from policy.quota.exempt_from_eviction import SYSTEM_OWNERS
 from policy.reserve import promises, starving
 from policy.reserve.coming import Coming
-from policy.reserve.starving import Terms, goes_first, refused_together
+from policy.reserve.first_of_lines import Key, line_of
+from policy.reserve.starving import Terms, goes_first_steps, refused_together
 from policy.stepwise import Steps, at_once, within_steps
 
 TOO_LARGE = "TooLarge"
@@ -108,7 +109,7 @@ def decide_steps(cluster: Cluster, job: Job, terms: Terms, now: float) -> Steps[
     if why_not is not None:
         return why_not
     yield
-    if not own and (first := goes_first(cluster, job, now)) is not None:
+    if not own and (first := (yield from goes_first_steps(cluster, job, now))) is not None:
         return ReserveDecision(job, (), NOT_FIRST, f"{first.title} has a higher priority, and could be scheduled now")
     if early and not own and not (yield from _can_be_promised_steps(cluster, job, search.places, now)):
         return ReserveDecision(job, (), NO_PROMISE, "no start can be promised to it, or it has room already")
@@ -158,7 +159,7 @@ def _others_reserve(cluster: Cluster, job: Job, terms: Terms, now: float) -> Res
     return ReserveDecision(job, (), OTHERS_RESERVE, text)
 
 
-def _reserving_beside(cluster: Cluster, job: Job, line: starving.Key | None) -> list[Job]:
+def _reserving_beside(cluster: Cluster, job: Job, line: Key | None) -> list[Job]:
     """Returns other jobs of the same line that have reserved nodes."""
     reserved = cluster.reservations.reserved
     keys = {(each.pod.namespace, each.job) for each in reserved if cluster.reservations.is_reserved(each)}
@@ -166,8 +167,8 @@ def _reserving_beside(cluster: Cluster, job: Job, line: starving.Key | None) -> 
     return [each for each in jobs if each is not None and _line(cluster, each) == line]
 
 
-def _line(cluster: Cluster, job: Job) -> starving.Key | None:
-    return next((starving.line_of(cluster, pod) for pod in job.waiting + job.granted), None)
+def _line(cluster: Cluster, job: Job) -> Key | None:
+    return next((line_of(cluster, pod) for pod in job.waiting + job.granted), None)
 
 
 def _add_members_steps(  # noqa: PLR0911 - one answer each
@@ -235,7 +236,7 @@ def _reserved_before(cluster: Cluster, job: Job) -> list[Pod]:
         if is_own or not cluster.reservations.is_reserved(each) or (first is not None and turn_of(each) > first):
             continue
         pod = cluster.pods[each.pod.uid]
-        if pod.namespace == job.namespace or starving.line_of(cluster, pod) == line:
+        if pod.namespace == job.namespace or line_of(cluster, pod) == line:
             found.append(pod)
     return found
 
@@ -284,7 +285,7 @@ def _spare_nodes(cluster: Cluster, job: Job, terms: Terms, now: float) -> int:
     tolerated = np.zeros(len(table.names), np.bool_)
     for tolerations in {pod.constraints.tolerations for pod in job.waiting}:
         tolerated |= node_filters.tolerated(table, tolerations)
-    nodes_of: dict[starving.Key, set[str]] = {}
+    nodes_of: dict[Key, set[str]] = {}
     for each in cluster.reservations.reserved:
         nodes_of.setdefault((each.pod.namespace, each.job), set()).add(each.node)
     nodes_of.pop((job.namespace, job.name), None)

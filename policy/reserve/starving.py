@@ -6,12 +6,10 @@ So a tenant who keeps an old group and puts new pods into it does not starve ear
 
 from collections.abc import Collection, Hashable, Iterator
 from dataclasses import dataclass
-from heapq import nsmallest
 from math import inf
 
 import numpy as np
 
-from policy.cluster.attempts import refused_by_rules
 from policy.cluster.cluster import Cluster
 from policy.nodes import fit
 from policy.objects import signature
@@ -20,6 +18,7 @@ from policy.objects.pod import Pod, turn
 from policy.objects.reservation import STARVING, Reservation
 from policy.objects.verdict import Refusal
 from policy.quota import admission
+from policy.reserve.first_of_lines import AT_A_TIME, FirstOfLines, Key, Smallest
 from policy.stepwise import Steps
 
 UNTRIED = 60.0
@@ -28,11 +27,8 @@ MOST_KINDS = 50
 """The most kinds of waiting pods that are tried, to see if one comes first: those of highest priority."""
 MOST_AHEAD = 10
 """The most jobs of a queue for which nodes may be reserved before they starve: each is looked at all the time."""
-AT_A_TIME = 50
-"""Waiting pods that are looked at between two pauses."""
-
-Key = tuple[str, str]
-"""Namespace and name of a job."""
+OLD_AT_A_TIME = 500
+"""Waiting pods of which the age is looked at between two pauses."""
 
 Rank = tuple[bool, tuple[int, ...], int, float, str, str]
 """The order of jobs: the one that sorts first comes first. Those that do not starve yet come last."""
@@ -62,27 +58,34 @@ def in_turn(cluster: Cluster, terms: Terms, now: float) -> list[Job]:
     return [job for _, job in sorted(found, key=lambda each: each[0])]
 
 
-def ranked(cluster: Cluster, terms: Terms, now: float) -> Iterator[tuple[Rank, Job] | None]:
+def ranked(
+    cluster: Cluster, terms: Terms, now: float, first: FirstOfLines | None = None
+) -> Iterator[tuple[Rank, Job] | None]:
     """Yields the jobs of ``in_turn`` in any order, each with its rank, and None where only a pause is due.
 
-    The caller may pause whenever it yields.
+    The caller may pause whenever it yields. ``first`` keeps the first of each line from one look to the next.
     """
     groups = cluster.membership.groups
     reserved = {(each.pod.namespace, each.job) for each in cluster.reservations.reserved}
-    old = {
-        (pod.namespace, job_name(groups, pod))
-        for uid in (*cluster.attempts.unschedulable_since, *cluster.gates.in_groups())
-        if is_older(pod := cluster.pods[uid], terms.starving_after, now)
-    }
-    first = set[Key]()
+    tried = (*cluster.attempts.unschedulable_since, *cluster.gates.in_groups())
+    old = set[Key]()
+    for count, uid in enumerate(tried):
+        if not count % OLD_AT_A_TIME:
+            yield None
+        pod = cluster.pods.get(uid)  # it may have gone in a pause
+        if pod is not None and is_older(pod, terms.starving_after, now):
+            old.add((pod.namespace, job_name(groups, pod)))
+    ahead = set[Key]()
     if terms.ahead:
-        yield from _first_of_lines_steps(cluster, terms.ahead, first)
-    for namespace, name in reserved | old | first:
+        first = first or FirstOfLines()
+        yield from first.find_steps(cluster, tried, terms.ahead, now)
+        ahead.update(first.jobs)
+    for namespace, name in reserved | old | ahead:
         job = cluster.groups.job(namespace, name)
         if job is None:
             continue
         key = namespace, name
-        if key in reserved or is_starving(cluster, job, terms, now) or (key in first and waits(cluster, job, now)):
+        if key in reserved or is_starving(cluster, job, terms, now) or (key in ahead and waits(cluster, job, now)):
             early = is_early(job, terms, now)
             yield (early, *_rank(cluster, job), since(job), namespace, name), job
 
@@ -90,32 +93,6 @@ def ranked(cluster: Cluster, terms: Terms, now: float) -> Iterator[tuple[Rank, J
 def is_early(job: Job, terms: Terms, now: float) -> bool:
     """Whether nodes may be reserved for a job only as it is one of the first of its line: it does not starve yet."""
     return terms.ahead > 0 and now - since(job) <= terms.starving_after
-
-
-def line_of(cluster: Cluster, pod: Pod) -> Key:
-    """Returns the line in which a pod waits: that of its queue, or of its namespace if it is in none."""
-    queue = cluster.queue_of(pod)
-    return ("", queue) if queue else (pod.namespace, "")
-
-
-def _first_of_lines_steps(cluster: Cluster, number: int, found: set[Key]) -> Steps[None]:
-    """Finds the first jobs of each line, by priority and then by creation, and pauses in between.
-
-    Pods that a rule of their quota or queue refuses wait for no node.
-    """
-    lines = dict[Key, dict[Key, tuple[int, float, str, str]]]()
-    for count, uid in enumerate((*cluster.attempts.unschedulable_since, *cluster.gates.in_groups())):
-        if not count % AT_A_TIME:
-            yield
-        pod = cluster.pending.get(uid)
-        if pod is None or pod.terminating or pod.gated or uid in cluster.grants or refused_by_rules(pod):
-            continue
-        jobs = lines.setdefault(line_of(cluster, pod), {})
-        key = pod.namespace, job_name(cluster.membership.groups, pod)
-        jobs[key] = min(jobs.get(key, turn(pod)), turn(pod))
-    for jobs in lines.values():
-        found.update(nsmallest(number, jobs, key=lambda each: jobs[each]))
-        yield
 
 
 def is_older(pod: Pod, seconds: float, now: float) -> bool:
@@ -169,22 +146,25 @@ def refused_together(cluster: Cluster, pods: Collection[Pod]) -> Refusal | None:
     return admission.refusal_of_all(cluster.ledger, pods, cluster.rules)
 
 
-def goes_first(cluster: Cluster, job: Job, now: float) -> Job | None:
+def goes_first_steps(cluster: Cluster, job: Job, now: float) -> Steps[Job | None]:
     """Returns a waiting job of higher priority that could be scheduled now, or None. Nothing is reserved before it."""
     rank = _rank(cluster, job)
-    pods = (pod for pod in cluster.pending.values() if pod.stands_for is None)
-    higher = [(theirs, turn(pod), pod) for pod in pods if (theirs := _rank_of(cluster, pod)) < rank]
-    tried: set[Hashable] = set()
-    for _, _, pod in sorted(higher, key=lambda each: each[:2]):
-        kind = _kind(cluster, pod)
-        if kind in tried or not _is_to_be_tried(cluster, pod, now):
+    kinds = Smallest[Hashable](MOST_KINDS)
+    for count, pod in enumerate(list(cluster.pending.values())):
+        if not count % AT_A_TIME:
+            yield
+        if cluster.pending.get(pod.uid) is not pod or pod.stands_for is not None:
+            continue  # it has changed in a pause, or no scheduler places it
+        if (theirs := _rank_of(cluster, pod)) < rank and _is_to_be_tried(cluster, pod, now):
+            kinds.add(_kind(cluster, pod), (theirs, turn(pod), pod.uid))
+    for _, (_, _, uid) in kinds.in_order():
+        yield
+        there = cluster.pending.get(uid)
+        if there is None:
             continue
-        tried.add(kind)
-        other = cluster.groups.job(pod.namespace, job_name(cluster.membership.groups, pod))
+        other = cluster.groups.job(there.namespace, job_name(cluster.membership.groups, there))
         if other is not None and other.ready < other.minimum and _could_start(cluster, other, now):
             return other
-        if len(tried) >= MOST_KINDS:
-            break
     return None
 
 

@@ -10,7 +10,7 @@ from app.actuators.recording import RecordingActuator
 from app.controllers import promises
 from app.controllers.reserve import AGAIN, GRACE, Reserve
 from policy.objects.reservation import STARVING, PodName, Reservation
-from policy.reserve import node_reservation, starving
+from policy.reserve import first_of_lines, node_reservation, starving
 from policy.reserve.node_reservation import ReserveDecision
 from policy.reserve.starving import Terms
 from tests.unit.app.given import Clock, cancel_at_the_write, client_of, node, pod, refused, see, store_with
@@ -120,6 +120,16 @@ def test_the_first_in_line_has_a_promise_at_once_and_is_told_nothing_else():
     assert world.told == [("big", "NodesReserved"), ("big", "StartPromised")]
     world.passes(100)
     assert world.told[2:] == [("next", "NodesReserved")], "it starves"
+
+
+def test_among_very_many_the_first_in_line_are_not_found_anew_in_each_look(monkeypatch):
+    monkeypatch.setattr(first_of_lines, "PODS_A_SECOND", 0.1)
+    found = []
+    monkeypatch.setattr(first_of_lines, "line_of", lambda *_: found.append(1) or ("a", ""))
+    world = World(waiting(), ahead=2)
+    for seconds, expected in ((5, 1), (9, 1), (1, 2)):
+        world.passes(seconds)
+        assert len(found) == expected
 
 
 def test_a_node_is_reserved_as_soon_as_the_pod_starves_and_its_pods_are_told():
