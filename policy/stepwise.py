@@ -6,12 +6,15 @@ The name of each function that returns such work ends in ``_steps``. Calling it 
 
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
-from typing import TypeAlias, TypeVar
+from heapq import merge
+from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
 Steps: TypeAlias = Generator[None, None, T]
 """Work that pauses whenever it yields, and returns a ``T`` in the end."""
+RUN = 100
+"""Items that are sorted, or merged, between two pauses."""
 
 
 def at_once(work: Steps[T]) -> T:
@@ -22,6 +25,19 @@ def at_once(work: Steps[T]) -> T:
         except StopIteration as end:
             result: T = end.value
             return result
+
+
+def sorted_steps(items: list[T], key: Callable[[T], Any]) -> Steps[list[T]]:
+    """Returns the items in the order of their keys. Sorts them in runs, and merges these, with pauses."""
+    runs, found = list[list[T]](), list[T]()
+    for start in range(0, len(items), RUN):
+        runs.append(sorted(items[start : start + RUN], key=key))
+        yield
+    for number, item in enumerate(merge(*runs, key=key), start=1):
+        found.append(item)
+        if number % RUN == 0:
+            yield
+    return found
 
 
 def within_steps(scope: Callable[[], AbstractContextManager[None]], work: Steps[T], at_a_time: int = 1) -> Steps[T]:

@@ -307,7 +307,7 @@ async def show_plan(request: Request, store: SyncedStore) -> PlanModel:
             pod = cluster.pods[reservation.pod.uid]
             message = at_once(plan_text.for_pod_steps(cluster, pod))
             plan.waiting.append(WaitingModel(pod=f"{pod.namespace}/{pod.name}", reason="budget", message=message))
-    pods = preemptors.waiting(cluster, store.clock(), settings.reclaim.delay)[:PREVIEWED]
+    pods = (await at_leisure(preemptors.waiting_steps(cluster, store.clock(), settings.reclaim.delay)))[:PREVIEWED]
     pause = Pause()
     for answer in joint_plans.preview(cluster, pods):
         await pause.if_due()

@@ -7,6 +7,8 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from math import inf
+from operator import itemgetter
+from typing import Any
 
 from policy.cluster.cluster import Cluster
 from policy.cluster.gates import GatedJob
@@ -15,7 +17,10 @@ from policy.objects import signature
 from policy.objects.constraints import Constraints
 from policy.objects.group import Key
 from policy.objects.pod import Pod, turn
+from policy.stepwise import Steps, at_once, sorted_steps
 
+SLICE = 50
+"""Pods that are looked at between two pauses."""
 AHEAD = 100
 """For how many pods that the scheduler has not tried yet room is made at a time: as many as it binds in good time."""
 AHEAD_AT_GATES = 10
@@ -56,7 +61,7 @@ def shape_of(pod: Pod, cluster: Cluster) -> Shape:
     )
 
 
-def waiting(cluster: Cluster, now: float, delay: float) -> list[Pod]:
+def waiting_steps(cluster: Cluster, now: float, delay: float) -> Steps[list[Pod]]:
     """Returns pods that the scheduler has found no place for since ``delay`` seconds, by priority and then creation.
 
     A pod that it has not tried in all that time is among them if it found no place for one that is alike. The more pods
@@ -67,7 +72,7 @@ def waiting(cluster: Cluster, now: float, delay: float) -> list[Pod]:
     that no quota or queue says anything about, as the scheduler's own preemption does all there is to do for them. Such
     a pod stays if it can start only together with others, or if borrowers are to leave a node that is reserved for it.
     Of a gang no more are returned than it takes to start; one that has started and lost members goes first among its
-    like.
+    like. Pods that go in a pause are left out, too.
     """
     reserved_for = {reservation.pod.uid for reservation in cluster.reservations.plans.values()}
     tried = [cluster.pods[uid] for uid, since in cluster.attempts.unschedulable_since.items() if now - since >= delay]
@@ -80,12 +85,18 @@ def waiting(cluster: Cluster, now: float, delay: float) -> list[Pod]:
     ]
     tried += sorted(untried, key=turn)[: max(0, AHEAD - len(reserved_for))]
     tried += (pod for pod in _first_at_gates(cluster, reserved_for) if now - cluster.gates.since(pod.uid) >= delay)
-    pods = [pod for pod in tried if pod.uid not in reserved_for and not cluster.is_expected(pod.uid)]
-    in_turn = sorted(
-        (pod for pod in pods if not pod.terminating and _may_have_victims(cluster, pod)),
-        key=lambda pod: (cluster.priority_of_queue(pod), *turn(pod)),
-    )
-    return list(_without_those_beyond_a_minimum(cluster, cluster.gangs.incomplete_first(in_turn), reserved_for))
+    in_turn = list[tuple[Any, Pod]]()
+    for number, uid in enumerate([pod.uid for pod in tried if pod.uid not in reserved_for]):
+        if number % SLICE == SLICE - 1:
+            yield
+        there = cluster.pods.get(uid)  # it may have gone in a pause
+        if there is None or not there.pending or there.terminating or cluster.is_expected(uid):
+            continue
+        if _may_have_victims(cluster, there):
+            in_turn.append(((cluster.priority_of_queue(there), *turn(there)), there))
+    found = yield from sorted_steps(in_turn, itemgetter(0))
+    pods = [pod for _, pod in found if pod.uid in cluster.pending]
+    return list(_without_those_beyond_a_minimum(cluster, cluster.gangs.incomplete_first(pods), reserved_for))
 
 
 def _kind(pod: Pod, cluster: Cluster) -> tuple[str, Hashable]:
@@ -155,8 +166,8 @@ def has_room(cluster: Cluster, pod: Pod) -> bool:
 def waits_since(cluster: Cluster, pod: Pod) -> float | None:
     """Since when a pod waits for room to be made for it, on the cluster's clock; None if it is not looked at for that.
 
-    Those are pods that the scheduler found no place for, and the first ones at gates; see ``waiting``. A Job that waits
-    as a whole is not one of them.
+    Those are pods that the scheduler found no place for, and the first ones at gates; see ``waiting_steps``. A Job that
+    waits as a whole is not one of them.
     """
     if cluster.is_expected(pod.uid) or pod.stands_for is not None:
         return None
@@ -170,5 +181,5 @@ def waits_since(cluster: Cluster, pod: Pod) -> float | None:
 
 def others_first(cluster: Cluster, pod: Pod) -> int:
     """How many other pods that room may have to be made for are looked at before one, as things stand."""
-    in_turn = waiting(cluster, inf, 0.0)
+    in_turn = at_once(waiting_steps(cluster, inf, 0.0))
     return next((place for place, other in enumerate(in_turn) if other.uid == pod.uid), 0)

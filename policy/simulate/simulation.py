@@ -294,7 +294,7 @@ class Simulation:
     def _make_room_steps(self) -> Steps[None]:
         """Evicts for pods that may take back what was lent, and, as the scheduler does, for pods of higher priority."""
         cluster, self.again_at = self.cluster, inf
-        waiting = preemptors.waiting(cluster, self.now, 0.0)
+        waiting = yield from preemptors.waiting_steps(cluster, self.now, 0.0)
         waiting += sorted(self._free_of_rules(), key=turn)
         without_victims: set[tuple[int, tuple[Shape, ...]]] = set()
         pods = cluster.pods.values() if waiting else ()

@@ -13,7 +13,7 @@ from policy.objects.node import Node
 from policy.objects.pod import Pod, Unschedulable
 from policy.objects.queue import Queue
 from policy.objects.reservation import RECLAIM, STARVING, Reservation
-from policy.preemption import preemptors, reclaim, victims
+from policy.preemption import reclaim, victims
 from policy.preemption.plans import Plan
 from policy.quota.admission import Rules
 from policy.quota.elastic_quota import elastic_quota
@@ -21,7 +21,7 @@ from policy.reserve.starving import Terms
 from policy.simulate.simulation import Simulation
 from policy.stepwise import at_once
 from tests.properties.world import seeds
-from tests.unit.given import unreadable
+from tests.unit.given import unreadable, wait_for_room
 from tests.worlds.walk import Pick, by_dice, scaled
 
 SYSTEM = "kube-system"
@@ -119,7 +119,7 @@ def test_no_rule_refuses_an_exempt_pod_and_no_node_is_kept_from_it(seed):
 def test_nobody_takes_a_critical_pod_and_nothing_is_planned_for_an_exempt_one(seed):
     world = World(by_dice(seed))
     cluster = world.cluster
-    assert not any(world.is_exempt(pod) for pod in preemptors.waiting(cluster, now=100.0, delay=1.0))
+    assert not any(world.is_exempt(pod) for pod in wait_for_room(cluster, now=100.0, delay=1.0))
     for pod in world.waiting():
         plans = victims.victims_on(cluster, pod, NODES)
         found = victims.plan(cluster, pod)

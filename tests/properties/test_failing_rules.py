@@ -25,7 +25,7 @@ from policy.objects.node import Node
 from policy.objects.pod import Pod
 from policy.objects.queue import Queue
 from policy.objects.reservation import STARVING, PodName, Reservation
-from policy.preemption import joint_plans, preemptors, reclaim, victims
+from policy.preemption import joint_plans, reclaim, victims
 from policy.queueing.ungating import UngatingRound, adopt
 from policy.queueing.waking import to_wake
 from policy.quota.admission import Rules
@@ -38,7 +38,7 @@ from policy.simulate.snapshot import snapshot
 from policy.stepwise import at_once
 from tests.properties.failing import Calls, RuleFailed
 from tests.properties.world import seeds
-from tests.unit.given import refused_for
+from tests.unit.given import refused_for, wait_for_room
 from tests.unit.given_gates import AT_GATE, NO_ROOM
 from tests.unit.given_nodes import HOSTNAME, term
 from tests.worlds.walk import Pick, by_dice, scaled
@@ -248,7 +248,7 @@ def is_planned(cluster: Cluster, pod: Pod, _: Pick) -> Iterator[None]:
 
 
 def all_are_planned(cluster: Cluster, _: Pod, __: Pick) -> Iterator[object]:
-    return joint_plans.preview(cluster, preemptors.waiting(cluster, NOW, 1.0))
+    return joint_plans.preview(cluster, wait_for_room(cluster, NOW, 1.0))
 
 
 def is_planned_again(cluster: Cluster, _: Pod, pick: Pick) -> Iterator[None]:

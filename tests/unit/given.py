@@ -3,8 +3,10 @@
 from policy.cluster.cluster import Cluster
 from policy.objects.node import Node
 from policy.objects.pod import Pod, Unschedulable
+from policy.preemption import preemptors
 from policy.quota.elastic_quota import ElasticQuota, elastic_quota
 from policy.quota.rule import Rule
+from policy.stepwise import at_once
 
 
 def amounts(**resources: float) -> dict[str, int]:
@@ -55,3 +57,8 @@ def cluster_of(*objects: Pod | Node | ElasticQuota, **options) -> Cluster:
         else:
             cluster.upsert_quota(seen)
     return cluster
+
+
+def wait_for_room(cluster: Cluster, now: float, delay: float) -> list[Pod]:
+    """The pods for which somebody may have to go, in the order in which they are looked at."""
+    return at_once(preemptors.waiting_steps(cluster, now, delay))

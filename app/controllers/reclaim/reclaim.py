@@ -18,6 +18,7 @@ from app.controllers.reclaim.pod_evictions import PodEvictions
 from app.controllers.reclaim.progress import ProgressOfPlans
 from app.controllers.reclaim.victim_evictions import VictimEvictions
 from app.controllers.reclaim.victim_notices import VictimNotices
+from app.pause import at_leisure
 from app.settings import ReclaimSettings
 from app.store.store import Store
 from policy.objects.pod import Pod
@@ -74,7 +75,8 @@ class Reclaim:
         self._patience.adopt()
         self._execution.go_on(group)
         looked_at: set[str] = set()
-        waiting = preemptors.waiting(self._store.cluster, self._store.clock(), self._settings.delay)
+        cluster, now = self._store.cluster, self._store.clock()
+        waiting = await at_leisure(preemptors.waiting_steps(cluster, now, self._settings.delay))
         for pod in waiting:
             if pod.uid not in looked_at:
                 members = preemptors.together_with(self._store.cluster, pod, waiting)

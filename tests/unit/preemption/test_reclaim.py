@@ -14,7 +14,7 @@ from policy.objects.reservation import Reservation
 from policy.preemption import joint_plans, plan_text, preemptors, reclaim
 from policy.preemption.plans import NoPlan, Plan
 from policy.stepwise import at_once
-from tests.unit.given import pod, quota
+from tests.unit.given import pod, quota, wait_for_room
 from tests.unit.given_nodes import labelled, node, term
 from tests.unit.given_queues import queue
 from tests.unit.preemption.test_victims import SYSTEM, me, run, world
@@ -70,22 +70,22 @@ def outcome(results) -> dict[str, set[str] | str]:
 )
 def test_a_pod_waits_once_the_scheduler_has_found_no_place_for_it(state, waits):
     cluster = world(node(), quota("a"), replace(waiting("p"), **state))
-    assert [each.uid for each in preemptors.waiting(cluster, now=1, delay=1)] == ["p"] * waits
+    assert [each.uid for each in wait_for_room(cluster, now=1, delay=1)] == ["p"] * waits
 
 
 def test_it_waits_since_the_first_time_that_was_seen():
     cluster = world(node(), quota("a"))
     cluster.upsert_pod(waiting("p"), now=5)
     cluster.upsert_pod(replace(waiting("p"), unschedulable=Unschedulable("Unschedulable", "other words")), now=7)
-    assert preemptors.waiting(cluster, now=5.9, delay=1) == []
-    assert [each.uid for each in preemptors.waiting(cluster, now=6, delay=1)] == ["p"]
+    assert wait_for_room(cluster, now=5.9, delay=1) == []
+    assert [each.uid for each in wait_for_room(cluster, now=6, delay=1)] == ["p"]
 
 
 def test_the_scheduler_has_time_to_try_a_pod_that_is_unschedulable_no_longer():
     cluster = world(node(), waiting("p"))
     cluster.upsert_pod(replace(waiting("p"), unschedulable=None), now=3)
     cluster.upsert_pod(waiting("p"), now=5)
-    assert preemptors.waiting(cluster, now=5.5, delay=1) == []
+    assert wait_for_room(cluster, now=5.5, delay=1) == []
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,11 @@ def test_a_pod_that_was_not_tried_waits_as_well_as_one_that_is_alike_and_was(sta
     untried = replace(tried, uid="untried", name="untried", **({"unschedulable": None} | state))
     cluster = world(node(), quota("a"), quota("b"), tried)
     cluster.upsert_pod(untried, now=5)
-    assert [each.uid for each in preemptors.waiting(cluster, now=5.9, delay=1)] == ["tried"]
-    assert {each.uid for each in preemptors.waiting(cluster, now=6, delay=1)} == {"tried", *["untried"] * waits}
+    assert [each.uid for each in wait_for_room(cluster, now=5.9, delay=1)] == ["tried"]
+    assert {each.uid for each in wait_for_room(cluster, now=6, delay=1)} == {
+        "tried",
+        *["untried"] * waits,
+    }
 
 
 def test_for_untried_pods_room_is_made_only_as_fast_as_the_scheduler_binds():
@@ -119,10 +122,10 @@ def test_for_untried_pods_room_is_made_only_as_fast_as_the_scheduler_binds():
         replace(tried, uid=f"u{n:03}", name=f"u{n:03}", unschedulable=None) for n in range(preemptors.AHEAD + 10)
     ]
     cluster = world(node(), quota("a"), tried, *untried)
-    assert len(preemptors.waiting(cluster, now=1, delay=1)) == 1 + preemptors.AHEAD
+    assert len(wait_for_room(cluster, now=1, delay=1)) == 1 + preemptors.AHEAD
     for each in untried[:30]:
         cluster.upsert_reservation(reclaim.reservation_of(Plan(each, "n1", (), 0), since=0))
-    there = {each.uid for each in preemptors.waiting(cluster, now=1, delay=1)}
+    there = {each.uid for each in wait_for_room(cluster, now=1, delay=1)}
     assert there == {"tried", *(each.uid for each in untried[30 : preemptors.AHEAD])}
 
 
@@ -130,7 +133,7 @@ def test_who_was_admitted_or_has_room_kept_waits_no_longer():
     cluster = world(node(), waiting("p"), waiting("q"))
     assert cluster.admit(cluster.pods["p"], now=0) is None
     cluster.upsert_reservation(reclaim.reservation_of(Plan(cluster.pods["q"], "n1", (), 0), since=0))
-    assert preemptors.waiting(cluster, now=9, delay=1) == []
+    assert wait_for_room(cluster, now=9, delay=1) == []
 
 
 def test_they_wait_by_priority_and_then_creation():
@@ -142,7 +145,13 @@ def test_they_wait_by_priority_and_then_creation():
         waiting("a", created=2.0),
     ]
     cluster = world(node(), quota("a"), *pods)
-    assert [each.uid for each in preemptors.waiting(cluster, now=9, delay=1)] == ["high", "early", "a", "b", "late"]
+    assert [each.uid for each in wait_for_room(cluster, now=9, delay=1)] == [
+        "high",
+        "early",
+        "a",
+        "b",
+        "late",
+    ]
 
 
 # What would be done
@@ -378,7 +387,7 @@ def gang_waits(*others, minimum: int = 2, count: int = 2, **rest) -> Cluster:
 
 
 def previewed(cluster: Cluster) -> dict[str, set[str] | str]:
-    pods = preemptors.waiting(cluster, now=1, delay=0)
+    pods = wait_for_room(cluster, now=1, delay=0)
     return outcome(preview(cluster, pods))
 
 
@@ -393,35 +402,45 @@ def test_for_a_gang_that_could_not_start_nobody_goes(minimum, count):
 
 def test_members_beyond_the_minimum_start_no_reclaim():
     cluster = gang_waits(*BORROWED, count=4)
-    assert [pod.uid for pod in preemptors.waiting(cluster, now=1, delay=0)] == ["m0", "m1"]
+    assert [pod.uid for pod in wait_for_room(cluster, now=1, delay=0)] == ["m0", "m1"]
     cluster.upsert_pod(pod("ready", group="g", node="n1"), now=0)
-    assert [pod.uid for pod in preemptors.waiting(cluster, now=1, delay=0)] == ["m0"]
+    assert [pod.uid for pod in wait_for_room(cluster, now=1, delay=0)] == ["m0"]
     cluster.grant(cluster.pods["m3"], now=0)
-    assert preemptors.waiting(cluster, now=1, delay=0) == []
+    assert wait_for_room(cluster, now=1, delay=0) == []
 
 
 def test_a_gang_that_has_started_and_lost_a_member_goes_first_in_its_namespace():
     others = waiting("of-b", namespace="b", created=-3.0), waiting("of-a", created=-2.0, priority=1)
     cluster = gang_waits(node(), quota("a"), quota("b"), *others, minimum=3, count=2)
-    assert [pod.uid for pod in preemptors.waiting(cluster, now=1, delay=0)] == ["of-a", "of-b", "m0", "m1"]
+    assert [pod.uid for pod in wait_for_room(cluster, now=1, delay=0)] == [
+        "of-a",
+        "of-b",
+        "m0",
+        "m1",
+    ]
     cluster.upsert_pod(pod("runs", group="g", node="n1"), now=0)
-    assert [pod.uid for pod in preemptors.waiting(cluster, now=1, delay=0)] == ["m0", "of-b", "m1", "of-a"]
+    assert [pod.uid for pod in wait_for_room(cluster, now=1, delay=0)] == [
+        "m0",
+        "of-b",
+        "m1",
+        "of-a",
+    ]
 
 
 def test_a_gang_that_has_started_and_lost_a_member_goes_first_in_its_queue():
     fresh = waiting("of-b", namespace="b", created=-3.0, priority=1)
     cluster = gang_waits(node(), fresh, minimum=3, count=2)
     cluster.upsert_queue(queue("default"))
-    assert [pod.uid for pod in preemptors.waiting(cluster, now=1, delay=0)] == ["of-b", "m0", "m1"]
+    assert [pod.uid for pod in wait_for_room(cluster, now=1, delay=0)] == ["of-b", "m0", "m1"]
     cluster.upsert_pod(pod("runs", group="g", node="n1"), now=0)
-    assert [pod.uid for pod in preemptors.waiting(cluster, now=1, delay=0)] == ["m0", "m1", "of-b"]
+    assert [pod.uid for pod in wait_for_room(cluster, now=1, delay=0)] == ["m0", "m1", "of-b"]
 
 
 def test_those_that_room_is_kept_for_count_towards_the_minimum():
     cluster = gang_waits(*BORROWED, count=4)
     name = reclaim.name_of(cluster.pods["m2"])
     cluster.upsert_reservation(Reservation("r", name, "n1", (), 0.0))
-    assert [pod.uid for pod in preemptors.waiting(cluster, now=1, delay=0)] == ["m0"]
+    assert [pod.uid for pod in wait_for_room(cluster, now=1, delay=0)] == ["m0"]
 
 
 def test_a_gang_without_a_quota_takes_from_lower_priority_whole_or_not_at_all():
@@ -432,9 +451,28 @@ def test_a_gang_without_a_quota_takes_from_lower_priority_whole_or_not_at_all():
 
 
 def test_other_pods_without_a_quota_are_left_to_the_schedulers_own_preemption():
-    assert preemptors.waiting(world(node(), waiting("p", priority=1)), now=1, delay=0) == []
+    assert wait_for_room(world(node(), waiting("p", priority=1)), now=1, delay=0) == []
 
 
 def test_where_nodes_have_room_for_all_nobody_goes():
     cluster = gang_waits(node(), quota("a", least={"cpu": 2}))
     assert set(previewed(cluster).values()) == {"room"}
+
+
+def test_very_many_that_wait_are_looked_at_with_pauses_in_which_some_may_go():
+    pods = [replace(waiting(f"p{number:04}"), priority=number % 3) for number in range(1000)]
+    cluster = world(node(), quota("a"), *pods)
+    steps, gone = preemptors.waiting_steps(cluster, now=9, delay=1), 0
+    try:
+        while True:
+            next(steps)
+            gone += 1
+            cluster.delete_pod(pods[-gone].uid)
+    except StopIteration as end:
+        found = end.value
+    assert gone > 30
+    assert len(found) == 1000 - gone
+    assert all(pod.uid in cluster.pods for pod in found)
+    assert [pod.uid for pod in found] == [
+        pod.uid for pod in sorted(found, key=lambda pod: (-pod.priority, pod.created, pod.uid))
+    ]

@@ -7,11 +7,11 @@ import pytest
 from policy.cluster.gates import LOOKAHEAD, PATIENCE
 from policy.objects.constraints import Constraints, Taint, Toleration
 from policy.objects.reservation import Reservation
-from policy.preemption import joint_plans, preemptors, reclaim
+from policy.preemption import joint_plans, reclaim
 from policy.queueing.positions import in_order
 from policy.queueing.ungating import UngatingRound, adopt
 from policy.reserve.starving import Terms, in_turn
-from tests.unit.given import cluster_of, pod, quota
+from tests.unit.given import cluster_of, pod, quota, wait_for_room
 from tests.unit.given_gangs import group, members, seeing
 from tests.unit.given_gates import NO_ROOM, gate, gated, opened, ungated, waiting
 from tests.unit.given_nodes import node
@@ -437,16 +437,16 @@ def test_a_gang_that_waits_at_its_gates_for_too_long_starves_like_one_that_is_tr
 def test_the_first_gated_pod_of_each_kind_may_reclaim_though_rules_refuse_it_now():
     some = [*waiting("a", 30), *gated(pod("high", priority=1))]
     cluster = gate(cluster_of(quota(most={"cpu": 0}), *some), "a")
-    found = [each.uid for each in preemptors.waiting(cluster, now=1, delay=1)]
+    found = [each.uid for each in wait_for_room(cluster, now=1, delay=1)]
     assert found == ["high", *(f"a-{number}" for number in range(10))]
-    assert preemptors.waiting(cluster, now=0.5, delay=1) == []
+    assert wait_for_room(cluster, now=0.5, delay=1) == []
 
 
 def test_for_all_that_a_gang_at_gates_takes_to_start_or_for_nobody():
     lent = [pod(f"lent{number}", "b", node="n1") for number in range(4)]
     quotas = quota(least={"cpu": 3}), quota("b", least={"cpu": 1}, most={"cpu": 4})
     cluster = gate(seeing(node(), group(), *quotas, *lent, *gated(*members())), "a")
-    plans = [plan for _, plan in filter(None, joint_plans.preview(cluster, preemptors.waiting(cluster, 1, 1)))]
+    plans = [plan for _, plan in filter(None, joint_plans.preview(cluster, wait_for_room(cluster, 1, 1)))]
     assert len({victim.uid for plan in plans for victim in plan.victims}) == 3
 
 

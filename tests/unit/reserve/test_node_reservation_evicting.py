@@ -9,7 +9,7 @@ from policy.preemption import joint_plans, preemptors, victims
 from policy.preemption.plans import Plan
 from policy.quota.admission import Rules
 from policy.stepwise import at_once
-from tests.unit.given import quota
+from tests.unit.given import quota, wait_for_room
 from tests.unit.given_jobs import gang, reserve_all, reserved, seen, sized, sized_pod, waiting
 from tests.unit.given_nodes import labelled
 
@@ -41,14 +41,14 @@ def test_borrowers_on_the_reserved_node_go_for_a_job_without_an_entitlement():
     cluster = world(sized("n1"), runs("r1"), runs("r2"), waiting())
     assert reserved(cluster) == {"big": "n1"}
     assert going(cluster) == ["r1", "r2"]
-    assert [pod.name for pod in preemptors.waiting(cluster, now=10, delay=1)] == ["big"]
+    assert [pod.name for pod in wait_for_room(cluster, now=10, delay=1)] == ["big"]
 
 
 def test_nobody_goes_by_default():
     cluster = world(sized("n1"), runs("r1"), runs("r2"), waiting(), rules=Rules())
     assert reserved(cluster) == {"big": "n1"}
     assert going(cluster) == []
-    assert preemptors.waiting(cluster, now=10, delay=1) == []
+    assert wait_for_room(cluster, now=10, delay=1) == []
 
 
 def test_nobody_goes_from_a_node_that_is_not_reserved():
@@ -94,7 +94,7 @@ def test_for_a_gang_there_are_plans_for_all_of_its_members_or_for_none():
         other = runs("r2", "n2", 3, namespace="b" if expected else "c")
         cluster = world(*nodes, runs("r1", "n1", 3), other, *gang("w1", "w2"), quotas=quotas)
         assert set(reserved(cluster).values()) == {"n1", "n2"}
-        members = preemptors.together_with(cluster, cluster.pods["w1"], preemptors.waiting(cluster, now=10, delay=1))
+        members = preemptors.together_with(cluster, cluster.pods["w1"], wait_for_room(cluster, now=10, delay=1))
         result = at_once(joint_plans.plans_for_all_steps(cluster, members))
         found = {plan.node: [pod.name for pod in plan.victims] for plan in result} if isinstance(result, list) else None
         assert found == expected
