@@ -71,12 +71,12 @@ class Turns:
         self._recorder = recorder
 
     def jobs(self) -> dict[str, list[Record]]:
-        """The records of each Job, by its UID."""
+        """The records of each Job that was made meanwhile, by its UID; earlier ones are found in a list."""
         found = defaultdict[str, list[Record]](list)
         for record in list(self._recorder.records):
             if record.kind == "jobs":
                 found[record.object["metadata"]["uid"]].append(record)
-        return found
+        return {uid: records for uid, records in found.items() if records[0].type != "LISTED"}
 
     def ended(self) -> int:
         """How many have run to the end."""

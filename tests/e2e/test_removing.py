@@ -42,7 +42,7 @@ def shell(control_plane, install_tools, tmp_path):
 
     def run(line: str) -> str:
         done = subprocess.run(
-            ["bash", "-c", line], cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, check=False
+            ["bash", "-c", line], cwd=ROOT, env=env, capture_output=True, text=True, timeout=300, check=False
         )
         assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
         return done.stdout

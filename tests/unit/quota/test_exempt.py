@@ -15,7 +15,7 @@ from policy.objects.pod import Pod
 from policy.objects.reservation import STARVING, Reservation
 from policy.preemption.plan_text import for_pod_steps
 from policy.preemption.plans import NoPlan, Plan
-from policy.preemption.preemptors import waiting
+from policy.preemption.preemptors import waiting_steps
 from policy.preemption.reclaim import name_of
 from policy.preemption.victims import plan
 from policy.queueing import positions
@@ -241,7 +241,7 @@ def test_no_critical_pod_is_a_victim_however_important_the_preemptor(namespace, 
 def test_nobody_is_evicted_by_us_for_it_as_the_scheduler_does_that():
     waits = critical(unschedulable=NO_ROOM)
     cluster = seeing(node(), quota("a", least={"cpu": 0}), quota("kube-system", least={"cpu": 4}), run("a1"), waits)
-    assert waiting(cluster, now=100, delay=1) == []
+    assert at_once(waiting_steps(cluster, now=100, delay=1)) == []
     assert at_once(for_pod_steps(cluster, waits)) == ""
 
 

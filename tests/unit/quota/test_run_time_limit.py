@@ -10,7 +10,7 @@ from policy.objects.batch_job import BatchJob
 from policy.objects.group import Group
 from policy.objects.pod import JobMember
 from policy.objects.run_time import UNREADABLE
-from policy.preemption.preemptors import waiting
+from policy.preemption.preemptors import waiting_steps
 from policy.queueing.waking import to_wake
 from policy.quota.admission import refusal_of_all
 from policy.quota.run_time_limit import RULE
@@ -204,7 +204,7 @@ def test_nobody_is_evicted_for_a_pod_that_is_refused_whoever_goes():
     def claimants(said: int) -> list[str]:
         lent = replace(quota("a", least={"cpu": 4}), max_run_time=HOUR)
         cluster = cluster_of(lent, pod("p", "a", run_time=said, unschedulable=REFUSED))
-        return [each.uid for each in waiting(cluster, now=100, delay=1)]
+        return [each.uid for each in at_once(waiting_steps(cluster, now=100, delay=1))]
 
     assert claimants(HOUR) == ["p"]
     assert claimants(HOUR + 1) == []
