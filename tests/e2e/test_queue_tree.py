@@ -90,7 +90,8 @@ def test_a_department_that_lends_takes_back_from_a_sibling_before_the_borrower(c
     wait_for(watches["b1"], bound=10)  # two of them are lent by the department a
     cluster.api.create_all(pods(5, teams["a1"]))
     wait_for(watches["a1"], bound=4, refused=1, why="Insufficient cpu")
-    assert [len(bound(watches[name])) for name in ("a2", "b1")] == [4, 8]
+    wait_for(watches["a2"], bound=4)
+    wait_for(watches["b1"], bound=8)
     leaving = {_revision_of_the_first_to_go(watches[name]): name for name in ("a2", "b1")}
     assert leaving[min(leaving)] == "a2", "the sibling gives first"
     _wait_until_all_say(cluster, teams["a2"], "Queue a2 has more than it deserves, within Queue a", times=2)
