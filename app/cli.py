@@ -340,7 +340,7 @@ def replay(
     jobs_as: Annotated[
         str,
         typer.Option(
-            "--jobs", help="Jobs wait as a whole (whole), or are pod groups (gangs), which may reserve nodes."
+            "--jobs", help="Jobs wait as a whole (whole), or are pod groups (gangs), for which nodes may be reserved."
         ),
     ] = "whole",
     run_times: Annotated[

@@ -1,4 +1,4 @@
-"""Reserves nodes for jobs that starve, and releases them. For the leader only.
+"""Reserves nodes for jobs that starve, or are the first in line, and releases them. For the leader only.
 
 Reservation objects hold what is reserved, so that the next leader keeps it. This controller makes the objects match
 the decisions of ``policy.reserve.node_reservation``.
@@ -57,7 +57,7 @@ class Question:
 
 
 class Reserve:
-    """Handles starving jobs and their reservations."""
+    """Handles such jobs and their reservations."""
 
     def __init__(self, store: Store, actuator: Actuator, terms: Terms, epoch: Callable[[], float] = time.time) -> None:
         """``epoch`` returns the seconds since the epoch, in which the age of jobs is measured."""
@@ -85,7 +85,8 @@ class Reserve:
         now = self._epoch()
         found, pause = list[tuple[starving.Rank, Job]](), Pause()
         for each in starving.ranked(cluster, self._terms, now, self._first):
-            found += [each] if each is not None else []
+            if each is not None:
+                found.append(each)
             await pause.if_due()
         jobs = [job for _, job in sorted(found, key=lambda each: each[0])]
         there = {(job.namespace, job.name) for job in jobs}

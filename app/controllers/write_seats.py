@@ -47,9 +47,10 @@ class WriteSeats:
     succeed, the API server may be slow as a whole. So the namespace may have two writes at a time, then four and so on,
     up to the number of seats.
 
-    ``answered`` returns once the API server has answered something that has to do with no namespace. Where the order of
-    writes matters, a write is slow only if that is answered, and it is not. On a busy machine all writes take long for
-    a moment, and nobody is to lose its turn by that.
+    ``answered`` returns once the API server has answered something that has to do with no namespace. Where it is given,
+    a write counts as slow only once that answer has come, or has not come within ``UNANSWERED`` seconds, and the write
+    is still under way. On a busy machine all writes take long for a moment, and nobody is to lose its turn by that. In
+    a namespace known as slow, the time of a write tells.
     """
 
     def __init__(

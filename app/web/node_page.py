@@ -28,11 +28,9 @@ async def node_page(asked: Asked, name: str) -> Subject:
         "reservations",
         kept,
         lambda key: (
-            Link(
-                f"{kept[key].pod.namespace}/{kept[key].pod.name}", path_of(kept[key].pod.namespace, kept[key].pod.name)
-            ),
+            Link(kept[key].pod.title, path_of(kept[key].pod.namespace, kept[key].pod.name)),
             kept[key].reason,
-            few([f"{each.namespace}/{each.name}" for each in kept[key].victims]) or "nobody",
+            few([each.title for each in kept[key].victims]) or "nobody",
             time_cell(kept[key].since),
         ),
         nobody="No room is kept here.",

@@ -101,7 +101,8 @@ class ExpectedStarts:
             finally:
                 lacking = set[str]()
                 for uid in forecast.found.keys() | forecast.earliest.keys():
-                    lacking |= {uid} if self._lacks_claim(uid) else set()
+                    if self._lacks_claim(uid):
+                        lacking.add(uid)
                     await pause.if_due()
                 found = {uid: start for uid, start in forecast.found.items() if uid not in lacking}
                 without = forecast.waiting | (forecast.found.keys() - found.keys())

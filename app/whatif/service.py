@@ -88,9 +88,11 @@ class Trials:
         with undisturbed():
             scene, started = self.scene(), self._store.clock()
             search = RemedySearch(scene, pod)
-            with suppress(TimeIsUp):
-                await at_leisure(search.run_steps(), deadline)
-            await at_leisure(scene.discard_steps())
+            try:
+                with suppress(TimeIsUp):
+                    await at_leisure(search.run_steps(), deadline)
+            finally:
+                await at_leisure(scene.discard_steps())
         found = Searched(search.found, COMPLETE if search.complete else OUT_OF_TIME)
         self._known[pod.uid] = Known(now, self._store.clock() - started, said, found)
         return found

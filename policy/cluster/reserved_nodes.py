@@ -186,7 +186,7 @@ class ReservedNodes:
         return known
 
     def _have_too_little(self, pod: Pod, index: _Index) -> bool:
-        """Whether no reserved node has as much of some resource as a pod of another job asks for. Soon said of most."""
+        """Whether no reserved node has as much of some resource as another job's pod asks for: quick for most pods."""
         table = self._cluster.table
         if index.as_of != table.changes_of_followed:
             self._measure(index)
@@ -284,12 +284,7 @@ class ReservedNodes:
         table, there = self._cluster.table, self._rows(index)
         lacks = np.zeros(len(there.names), np.bool_)
         for resource, need in there.need.items():
-            column = table.columns.get(resource)
-            if column is None:
-                lacks |= need > 0
-            else:
-                left = table.allocatable[:, column].take(there.rows) - table.used[:, column].take(there.rows)
-                lacks |= (need > 0) & (left < need)
+            lacks |= (need > 0) & (self._left(there, resource) < 0 if resource in table.columns else True)
         full = {*compress(there.names, lacks.tolist()), *there.unknown}
         return set[str]().union(*(nodes for nodes in index.nodes_of.values() if nodes.isdisjoint(full)))
 

@@ -16,7 +16,7 @@ from policy.nodes import room_for_all
 from policy.nodes.tolerations import One
 from policy.objects.constraints import Toleration
 from policy.objects.pod import Pod, turn
-from policy.objects.resources import NOTHING, Resources, total
+from policy.objects.resources import NOTHING, Resources, is_lighter, total
 from policy.queueing.queue_turns import QueueKey, QueueTurns
 from policy.quota import exempt, fair_share
 
@@ -427,7 +427,7 @@ def adopt(cluster: Cluster, now: float) -> None:
 
 
 def _fell(before: tuple[Resources, ...], after: tuple[Resources, ...]) -> bool:
-    return any(now.get(r, 0) < was for old, now in zip(before, after, strict=True) for r, was in old.items())
+    return any(is_lighter(now, old) for old, now in zip(before, after, strict=True))
 
 
 def share_of_queue(cluster: Cluster, queue: str) -> float:

@@ -17,7 +17,7 @@ K = TypeVar("K")
 AT_A_TIME = 50
 """Waiting pods that are looked at between two pauses."""
 PODS_A_SECOND = 5000.0
-"""Among as many waiting pods the first are found anew only each second; among twice as many, every two seconds."""
+"""For each so many waiting pods, what was found is kept for one second more."""
 
 Key = tuple[str, str]
 """Namespace and name of a job."""

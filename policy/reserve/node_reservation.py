@@ -1,4 +1,4 @@
-"""Chooses nodes to reserve for a job that starves.
+"""Chooses nodes to reserve for a job that starves, or that is one of the first in line (`reserve.ahead`).
 
 Seed: reserve action (Node selection strategy, Reserve logic). All or nothing: a place for every missing member, so that
 the job could start with them, or none. A place once chosen is kept as long as the node is there and fit for it.
@@ -120,7 +120,7 @@ def _can_be_promised_steps(cluster: Cluster, job: Job, places: Iterable[Place], 
     """Whether a start could be promised to a job if these nodes were reserved for it."""
     planned = [reservation_of(job, place, now) for place in places]
     work = promises.can_be_given_steps(cluster, planned, now)
-    return (yield from within_steps(partial(_assumed, cluster, planned), work))
+    return (yield from within_steps(partial(_assumed, cluster, planned), work, at_a_time=1 + len(planned) // STEP))
 
 
 def _none_at_all(

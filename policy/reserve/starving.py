@@ -26,7 +26,10 @@ UNTRIED = 60.0
 MOST_KINDS = 50
 """The most kinds of waiting pods that are tried, to see if one comes first: those of highest priority."""
 MOST_AHEAD = 10
-"""The most jobs of a queue for which nodes may be reserved before they starve: each is looked at all the time."""
+"""The most jobs of a queue for which nodes may be reserved before they starve.
+
+Those with reserved nodes are looked at twice a second.
+"""
 OLD_AT_A_TIME = 500
 """Waiting pods of which the age is looked at between two pauses."""
 

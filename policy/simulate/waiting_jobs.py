@@ -173,7 +173,7 @@ class WaitingJobs:
             kind.waits_as_of = self._as_of
 
     def _least(self, kinds: list[JobsAlike]) -> Pod:
-        """Returns a stand-in that requests of each resource what that one of some peers requests that wants least."""
+        """Returns a stand-in that requests, of each resource, the smallest amount that any of some peers requests."""
         if len(kinds) == 1:
             return self._stand_in(kinds[0], 0)
         least = {r: min([kind.request[r] for kind in kinds]) for r in kinds[0].request}

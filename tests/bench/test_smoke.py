@@ -59,4 +59,5 @@ def test_six_policies_are_played_on_a_log(tmp_path):
 
 
 def test_expected_starts_are_compared_with_real_ones(tmp_path):
-    assert "jobs had a start by declared run times" in run_on_a_log(tmp_path, "expected_starts")
+    told = run_on_a_log(tmp_path, "expected_starts")
+    assert int(told.partition(" jobs had a start by declared run times")[0]) > 0, told

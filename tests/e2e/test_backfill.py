@@ -42,7 +42,8 @@ def is_refused(cluster, namespace, name):
     return any(RESERVED in each.get("message", "") for each in conditions)
 
 
-def test_who_is_surely_gone_before_the_promised_start_uses_the_node_meanwhile(cluster, serving, watch):
+def with_a_promise(cluster, serving, watch):
+    """The namespace, and its watch, of a large pod whose start is promised for when two others have ended."""
     namespace = cluster.namespace()
     watching = watch(namespace)
     cluster.node(cpu=8)
@@ -52,6 +53,11 @@ def test_who_is_surely_gone_before_the_promised_start_uses_the_node_meanwhile(cl
     cluster.api.create(pod("big", namespace, cpu=8))
     wait_until(lambda: promised(serving), "the start is promised", 30)
     assert HOUR - 60 < left(serving) <= HOUR
+    return namespace, watching
+
+
+def test_who_is_surely_gone_before_the_promised_start_uses_the_node_meanwhile(cluster, serving, watch):
+    namespace, watching = with_a_promise(cluster, serving, watch)
 
     def asks(name, seconds):
         cluster.api.create(pod(name, namespace, 2, **({"activeDeadlineSeconds": int(seconds)} if seconds else {})))
@@ -83,15 +89,7 @@ def test_who_is_surely_gone_before_the_promised_start_uses_the_node_meanwhile(cl
 
 @pytest.mark.parametrize("serving", [AHEAD], indirect=True)
 def test_the_first_in_line_has_its_promise_before_it_starves(cluster, serving, watch):
-    namespace = cluster.namespace()
-    watching = watch(namespace)
-    cluster.node(cpu=8)
-    running = [("r1", 4, HOUR), ("r2", 2, HOUR // 2)]
-    cluster.api.create_all([pod(name, namespace, cpu, activeDeadlineSeconds=time) for name, cpu, time in running])
-    wait_for(watching, bound=2)
-    cluster.api.create(pod("big", namespace, cpu=8))
-    wait_until(lambda: promised(serving), "the start is promised", 30)
-    assert HOUR - 60 < left(serving) <= HOUR
+    namespace, watching = with_a_promise(cluster, serving, watch)
     cluster.api.create(pod("second", namespace, cpu=8))
     cluster.api.create(pod("endless", namespace, cpu=2))
     wait_until(lambda: is_refused(cluster, namespace, "endless"), "it is refused")

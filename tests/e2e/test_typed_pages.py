@@ -37,7 +37,7 @@ NOT_HERE = {
 }
 """Commands that fail here, and why."""
 MAY_FAIL = "check --cluster --strict"
-"""It fails where there is something to warn of: here that hangs on what others have typed before."""
+"""It fails where there is something to warn of: whether that is so here depends on what was typed before."""
 PROGRAMS = re.compile(r"(kubectl|openssl|quotaward (gates|jobs) release|quotaward check .*--cluster)\b")
 BLOCK = re.compile(r"(?:^ {4,}\S.*\n)+", re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
@@ -115,7 +115,9 @@ class Operator(Newcomer):
 
     def follows(self, page: str) -> None:
         """Types what a page says, once."""
-        for command in [] if page in self.read else commands(page):
+        if page in self.read:
+            return
+        for command in commands(page):
             if MAY_FAIL in command:
                 self.fails(command)
             elif reason := why_not(command):
@@ -130,7 +132,7 @@ class Operator(Newcomer):
         return self.named(command), f"...{expected.strip()}..." if dots else "..."
 
     def fails(self, command: str) -> bool:
-        """Whether a command that is not for here fails."""
+        """Whether a command fails."""
         try:
             self.types(self.named(command).removesuffix(" &"))
         except AssertionError:

@@ -11,8 +11,8 @@ from policy.objects.pod import Pod
 from policy.objects.reservation import Reservation
 from policy.preemption import plan_text, reclaim
 
-NOTED = 100
-"""Maximum number of pods of a Job whose end is noted when the Job is taken back."""
+PODS_OF_A_JOB = 100
+"""Maximum number of pods of a Job that are told, and whose end is noted, when it is taken back."""
 
 
 class JobEvictions:
@@ -73,7 +73,7 @@ class JobEvictions:
     def _evicted(self, pods: list[Pod], reservation: Reservation, why: str) -> list[Evicted]:
         """Describes that pods go with their Job; of a large Job, only the first."""
         cluster, whom = self._store.cluster, reservation.pod.title
-        return [evictions.eviction_of(cluster, pod, JOB_TAKEN_BACK, why, whom) for pod in pods[:NOTED]]
+        return [evictions.eviction_of(cluster, pod, JOB_TAKEN_BACK, why, whom) for pod in pods[:PODS_OF_A_JOB]]
 
     def _note(self, gone: list[Evicted], how: str) -> None:
         for each in gone:

@@ -2,6 +2,7 @@
 
 from app.actuators.events import Event, about_pod
 from app.actuators.protocol import Actuator
+from app.controllers.reclaim.job_evictions import PODS_OF_A_JOB
 from app.controllers.reclaim.notices import Notices
 from app.controllers.reclaim.progress import Progress, ProgressOfPlans
 from app.settings import ReclaimSettings
@@ -9,9 +10,6 @@ from app.store.store import Store
 from app.times import rfc3339
 from policy.objects.reservation import Reservation
 from policy.preemption import plan_text, reclaim
-
-MOST = 100
-"""Maximum number of pods of a Job that are told when the Job is taken back."""
 
 
 class VictimNotices:
@@ -35,7 +33,7 @@ class VictimNotices:
         cluster, at = self._store.cluster, self.evict_at(reservation)
         if progress.noticed.issuperset(victim.uid for victim in reclaim.staying(cluster, reservation)):
             return
-        for victim, along in reclaim.with_jobs(cluster, reservation, MOST):
+        for victim, along in reclaim.with_jobs(cluster, reservation, PODS_OF_A_JOB):
             why = plan_text.why_evicted(cluster, reservation, victim)
             message = f"it will be evicted at {rfc3339(at)} to make room for {reservation.pod.title}: {why}"
             for pod in (victim, *along):
@@ -52,7 +50,7 @@ class VictimNotices:
         if not self._settings.notice:
             return
         cluster, told = self._store.cluster, set(progress.noticed if progress is not None else ())
-        for victim, along in reclaim.with_jobs(cluster, reservation, MOST):
+        for victim, along in reclaim.with_jobs(cluster, reservation, PODS_OF_A_JOB):
             told.update(pod.uid for pod in (victim, *along))
         others = [
             (self.evict_at(plan), known.noticed)

@@ -168,3 +168,13 @@ def lending_gang(**settings):
         world.store, pod("r3", nodeName="n1", metadata={"ownerReferences": [{"kind": "DaemonSet", "controller": True}]})
     )
     return world
+
+
+def with_a_failure(world):
+    """A world in which somebody went, the pod was not bound in time, and the room is taken again."""
+    world.passes(1)
+    assert len(world.api.evicted) == 1
+    world.passes(61)
+    assert (world.held, world.remembered) == ([], ["reclaim-b.owner"])
+    world.refill()
+    return world

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.app.given import node, pod, quota, see
-from tests.unit.app.reclaim_world import World, either
+from tests.unit.app.reclaim_world import World, either, with_a_failure
 
 
 @pytest.fixture
@@ -13,13 +13,7 @@ def world():
 
 @pytest.fixture
 def failed(world):
-    """Somebody went, the pod was not bound in time, and the room is taken again."""
-    world.passes(1)
-    assert len(world.api.evicted) == 1
-    world.passes(61)
-    assert (world.held, world.remembered) == ([], ["reclaim-b.owner"])
-    world.refill()
-    return world
+    return with_a_failure(world)
 
 
 @either

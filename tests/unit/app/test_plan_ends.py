@@ -10,7 +10,7 @@ from policy.objects.reservation import PodName, Reservation
 from policy.reserve.starving import Terms
 from policy.stepwise import at_once
 from tests.unit.app.given import pod, quota, refused, see
-from tests.unit.app.reclaim_world import EPOCH, World
+from tests.unit.app.reclaim_world import EPOCH, World, with_a_failure
 
 
 @pytest.fixture
@@ -20,13 +20,7 @@ def world():
 
 @pytest.fixture
 def failed(world):
-    """Somebody went, the pod was not bound in time, and the room is taken again."""
-    world.passes(1)
-    assert len(world.api.evicted) == 1
-    world.passes(61)
-    assert (world.held, world.remembered) == ([], ["reclaim-b.owner"])
-    world.refill()
-    return world
+    return with_a_failure(world)
 
 
 def test_what_is_given_up_is_held_no_longer(failed):

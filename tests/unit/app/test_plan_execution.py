@@ -104,8 +104,6 @@ def test_victims_that_stay_have_as_long_to_go_whoever_leads(world, another_leads
 
 
 CORDON = {"spec": {"unschedulable": True}}
-
-
 TAINT = {"spec": {"taints": [{"key": "broken", "effect": "NoSchedule"}]}}
 
 

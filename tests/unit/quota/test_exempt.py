@@ -15,7 +15,6 @@ from policy.objects.pod import Pod
 from policy.objects.reservation import STARVING, Reservation
 from policy.preemption.plan_text import for_pod_steps
 from policy.preemption.plans import NoPlan, Plan
-from policy.preemption.preemptors import waiting_steps
 from policy.preemption.reclaim import name_of
 from policy.preemption.victims import plan
 from policy.queueing import positions
@@ -26,7 +25,7 @@ from policy.quota.gang_minimum import REFUSAL
 from policy.reserve.starving import Terms
 from policy.simulate.simulation import Simulation
 from policy.stepwise import at_once
-from tests.unit.given import pod, quota, refused_for, unreadable
+from tests.unit.given import pod, quota, refused_for, unreadable, wait_for_room
 from tests.unit.given_gangs import asked, bound, group, members, see, seeing
 from tests.unit.given_gates import NO_ROOM, gate, gated, ungated
 from tests.unit.given_jobs import chosen, seen, sized, sized_pod
@@ -241,7 +240,7 @@ def test_no_critical_pod_is_a_victim_however_important_the_preemptor(namespace, 
 def test_nobody_is_evicted_by_us_for_it_as_the_scheduler_does_that():
     waits = critical(unschedulable=NO_ROOM)
     cluster = seeing(node(), quota("a", least={"cpu": 0}), quota("kube-system", least={"cpu": 4}), run("a1"), waits)
-    assert at_once(waiting_steps(cluster, now=100, delay=1)) == []
+    assert wait_for_room(cluster, now=100, delay=1) == []
     assert at_once(for_pod_steps(cluster, waits)) == ""
 
 

@@ -10,14 +10,13 @@ from policy.objects.batch_job import BatchJob
 from policy.objects.group import Group
 from policy.objects.pod import JobMember
 from policy.objects.run_time import UNREADABLE
-from policy.preemption.preemptors import waiting_steps
 from policy.queueing.waking import to_wake
 from policy.quota.admission import refusal_of_all
 from policy.quota.run_time_limit import RULE
 from policy.simulate.snapshot import copy_steps, snapshot
 from policy.stepwise import at_once
 from tests.unit.app.lines import lines_once
-from tests.unit.given import cluster_of, pod, quota, refused_for
+from tests.unit.given import cluster_of, pod, quota, refused_for, wait_for_room
 from tests.unit.given_gates import gate, gated, ungated
 from tests.unit.given_queues import divided, queue, world
 
@@ -204,7 +203,7 @@ def test_nobody_is_evicted_for_a_pod_that_is_refused_whoever_goes():
     def claimants(said: int) -> list[str]:
         lent = replace(quota("a", least={"cpu": 4}), max_run_time=HOUR)
         cluster = cluster_of(lent, pod("p", "a", run_time=said, unschedulable=REFUSED))
-        return [each.uid for each in at_once(waiting_steps(cluster, now=100, delay=1))]
+        return [each.uid for each in wait_for_room(cluster, now=100, delay=1)]
 
     assert claimants(HOUR) == ["p"]
     assert claimants(HOUR + 1) == []
