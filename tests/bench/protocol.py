@@ -65,9 +65,10 @@ def run() -> list[Figure]:
         pairs |= {DEPTH: (deep.port, flat.port), PROMISED: (promised.port, unreserved.port)}
         beside = {GROWTH: (ours, lesser), DEPTH: (deep, flat), PROMISED: (promised, unreserved)}
         figures = []
+        core = None
         for what, verb, arguments, pair, bounds in _LINES:
             if pair in beside:  # who shares a core with whom weighs more than what is to be seen
-                core = stack.enter_context(cores.one_left_free())
+                core = core if core is not None else stack.enter_context(cores.one_left_free())
                 for each in beside[pair]:
                     cores.move(each.process.pid, core)
             figures += _figures(what, verb, arguments, pairs[pair], bounds)
