@@ -77,12 +77,12 @@ def moved(history: History, granted: float, seen: float) -> Counter[str]:
 
 def why_moved(history: History, promise: Promise, end: Position, granted: float, seen: float) -> str:
     """Returns what may have moved a promise by a position though nobody let it in; empty if there was nothing."""
-    if True in history.wrong_clocks.during(history.window(promise.given, granted), end):
-        return "a clock was wrong"
     nodes = _nodes(history, promise, end)
     if any(len(list(history.sizes[node].during(promise.given, end))) > 1 for node in nodes if node in history.sizes):
         return "a node was lost or has changed"
     there = [life for life in history.lives.values() if life.node in nodes and life.bound <= end]
+    if _by_a_wrong_clock(history, promise, end, there, granted, seen):
+        return "a clock was wrong"
     known, recently = history.window(promise.given, seen), history.window(end, seen)
     came = [life for life in there if life.bound > known and life.ended > recently]
     planned = (history.lives.get(uid) for uid in _planned_on(history, nodes, promise.given, end))
@@ -98,6 +98,24 @@ def why_moved(history: History, promise: Promise, end: Position, granted: float,
     if overdue and any(_has_budget(history, life, end) for life in there if life.is_on_node(end)):
         return "a budget protects a pod that has not ended"
     return ""
+
+
+def _by_a_wrong_clock(
+    history: History, promise: Promise, end: Position, there: list[Life], granted: float, seen: float
+) -> bool:
+    """Whether a clock was wrong when something was decided of which the promise depends.
+
+    That is the promise itself, its end, the admission of a pod that stays too long, or its eviction in time.
+    """
+    wrong, window = history.wrong_clocks.during, history.window
+    spans = [(window(each, granted), each) for each in (promise.given, promise.began)] + [(window(end, seen), end)]
+    for life in there:
+        late = gone_at(history, life, history.moment(life.bound)) > promise.start
+        if life.is_on_node(end) and (late or history.moment(end) > promise.start):
+            grace = life.pod["spec"].get("terminationGracePeriodSeconds", 30)
+            spans.append((window(life.bound, granted), life.bound))
+            spans.append((history.since(promise.start - grace - LEAD - seen), end))
+    return any(True in wrong(start, until) for start, until in spans if start <= until)
 
 
 def gone_at(history: History, life: Life, now: float) -> float:

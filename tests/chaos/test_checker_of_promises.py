@@ -140,8 +140,8 @@ def has_a_plan_for_a_daemon(story):
     story.reserve("plan", daemon)
 
 
-def has_a_wrong_clock(story):
-    item = {"metadata": {"uid": CLOCKS}, "wrong": True}
+def has_a_wrong_clock(story, *, wrong=True):
+    item = {"metadata": {"uid": CLOCKS}, "wrong": wrong}
     story.records.append(Record(story.at, len(story.records), "MODIFIED", CLOCKS, item))
 
 
@@ -177,6 +177,58 @@ def test_a_pod_that_left_long_ago_moves_nothing(story):
     story.see(bound(daemon), "DELETED")
     story.later(20).promise(0)
     assert len(story.violations) == 1
+
+
+class FaultyStory(PromiseStory):
+    """A clock is wrong for a moment while something happens, and right again long before the promise moves."""
+
+    def __init__(self, happens):
+        super().__init__()
+        self.later(40)
+        has_a_wrong_clock(self)
+        happens(self)
+        self.later(1)
+        has_a_wrong_clock(self, wrong=False)
+        self.later(30).promise(0)
+
+
+def lets_nobody_in(story):
+    story.create(pod("other", "c"))
+
+
+def lets_in_who_is_gone(story):
+    story.bind(short(deadline=20, terminationGracePeriodSeconds=0))
+
+
+def lets_in_who_is_late(story):
+    story.bind(short(deadline=100))
+
+
+def moves_it_earlier(story):
+    story.promise(125)
+
+
+@pytest.mark.parametrize(
+    ("happens", "moved"),
+    [
+        (lets_nobody_in, [""]),
+        (lets_in_who_is_gone, [""]),
+        (lets_in_who_is_late, ["a clock was wrong"]),
+        (moves_it_earlier, ["a clock was wrong"]),
+    ],
+)
+def test_a_clock_that_was_wrong_for_a_moment_excuses_what_was_decided_by_it(happens, moved):
+    assert FaultyStory(happens).moved == moved
+
+
+@pytest.mark.parametrize(("at", "moved"), [(60, [""]), (74, ["a clock was wrong"])])
+def test_a_clock_that_is_wrong_when_late_pods_have_to_go_excuses_them(at, moved):
+    story = PromiseStory()
+    story.bind(short(deadline=200))
+    has_a_wrong_clock(story.later(at))
+    story.later(1)
+    has_a_wrong_clock(story, wrong=False)
+    assert story.later(20).promise(0).moved == moved
 
 
 # Whether it is kept
