@@ -13,6 +13,8 @@ from app.actuators.events import Event, about_pod
 from app.actuators.protocol import ActionFailed, Actuator
 from app.controllers.evicting import evict
 from app.controllers.keyed_backoff import KeyedBackoff
+from app.controllers.keyed_tasks import KeyedTasks
+from app.controllers.write_seats import WriteSeats
 from app.observability import metrics
 from app.observability.evictions import eviction_of
 from app.pause import at_leisure
@@ -32,7 +34,7 @@ Key = tuple[str, str]
 REASON, LABEL = "PromisedStart", "promised-start"
 """Why a pod is evicted: in its Event, and in the metric of evictions."""
 AT_ONCE = 20
-"""Writes of promises under way at a time."""
+"""Writes of promises under way at a time, and likewise evictions."""
 FRESH = 2.0
 """Seconds for which pods are evicted after a decision; then the next look decides anew who is late."""
 AGAIN = (2.0, 10.0)
@@ -48,9 +50,14 @@ class Promises:
         self._epoch = epoch
         self._promised: dict[Key, float] = {}
         self._failed: KeyedBackoff[str] = KeyedBackoff(*AGAIN)
+        self._tasks: KeyedTasks[str] = KeyedTasks()
+        self._seats = WriteSeats(AT_ONCE, store.clock)
 
-    async def look(self, job: Job, *, started: bool, may_move: bool = True) -> bool:
-        """Gives a job its promise, keeps it, or moves it if that may be; returns whether that is done."""
+    async def look(self, group: asyncio.TaskGroup, job: Job, *, started: bool, may_move: bool = True) -> bool:
+        """Gives a job its promise, keeps it, or moves it if that may be; returns whether that is done.
+
+        Pods that would be late are evicted in the group, so that no eviction that hangs delays other promises.
+        """
         key, cluster = (job.namespace, job.name), self._store.cluster
         if started:
             self._end(key)
@@ -74,8 +81,8 @@ class Promises:
         elif after and not before:
             self._tell(job, "StartPromised", f"its reserved nodes have room by {rfc3339(after)} at the latest")
         for pod in decision.late:
-            if self._epoch() - now <= FRESH:
-                await self._evict_if_still_late(key, pod, after)
+            if self._is_due(pod, after) and not self._seats.are_kept_from(pod.namespace):
+                self._tasks.begin(group, pod.uid, self._evict_if_still_late(key, pod, now))
         return True
 
     def keep_only(self, jobs: Collection[Key]) -> None:
@@ -105,19 +112,29 @@ class Promises:
             log.warning("promise not recorded", job=own[0].job, error=failed[0])
         return not failed
 
-    async def _evict_if_still_late(self, key: Key, pod: Pod, promised: float) -> None:
-        """Evicts who would be late for a promise, at the last moment at which it still ends in time."""
-        cluster, now = self._store.cluster, self._epoch()
-        asked = pod.terminating or cluster.leaving.has_been_asked(pod.uid)
-        if asked or now < promises.goes_at(pod, promised) or self._failed.holds(pod.uid, now):
+    def _is_due(self, pod: Pod, promised: float) -> bool:
+        """Whether the last moment has come at which a pod that would be late still ends in time."""
+        asked, now = pod.terminating or self._store.cluster.leaving.has_been_asked(pod.uid), self._epoch()
+        return not asked and now >= promises.goes_at(pod, promised) and not self._failed.holds(pod.uid, now)
+
+    async def _evict_if_still_late(self, key: Key, pod: Pod, decided_at: float) -> None:
+        """Evicts a pod that was late for a promise, if it still is once there is a seat."""
+        if not await self._seats.take_for(pod.namespace):
             return
+        cluster, now, promised = self._store.cluster, self._epoch(), self._promised.get(key, 0.0)
         reserved, is_reserved = cluster.reservations.reserved, cluster.reservations.is_reserved
         own = [each for each in reserved.of_job(*key) if each.node == pod.node and is_reserved(each)]
-        decision = await at_leisure(promises.decide_steps(cluster, own, promised, now))
-        late = next((each for each in decision.late if each.uid == pod.uid), None)
-        if self._store.unready() or late is None or late.terminating or cluster.leaving.has_been_asked(late.uid):
-            return
-        await self._evict(late, own[0], promised)
+        late = None
+        try:
+            if own and promised and now - decided_at <= FRESH:
+                decision = await at_leisure(promises.decide_steps(cluster, own, promised, now))
+                late = next((each for each in decision.late if each.uid == pod.uid), None)
+        finally:
+            if late is None or self._store.unready() or not self._is_due(late, promised):
+                self._seats.give_back()
+                late = None
+        if late is not None:
+            await self._evict(late, own[0], promised)
 
     async def _evict(self, pod: Pod, reservation: Reservation, promised: float) -> None:
         cluster, whom = self._store.cluster, f"{reservation.pod.namespace}/{reservation.pod.name}"
@@ -128,7 +145,8 @@ class Promises:
         cluster.leaving.ask_to_go(pod.uid)
         evicted = False
         try:
-            evicted = await evict(self._store, self._actuator, pod, gone, event)
+            writing = self._seats.writing_in(pod.namespace)
+            evicted = await evict(self._store, self._actuator, pod, gone, event, writing)
         finally:
             if not evicted:  # also if it was cancelled
                 cluster.leaving.may_stay(pod.uid)

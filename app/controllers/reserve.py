@@ -14,7 +14,7 @@ import structlog
 from app.actuators.events import Event, about_pod
 from app.actuators.protocol import ActionFailed, Actuator, AlreadyThere
 from app.controllers.promises import Promises
-from app.controllers.rounds import at_intervals
+from app.controllers.rounds import at_intervals_with_group
 from app.observability import metrics
 from app.pause import Pause, at_leisure
 from app.store.store import Store
@@ -74,10 +74,10 @@ class Reserve:
 
     async def run(self) -> None:
         """Runs until cancelled."""
-        await at_intervals(INTERVAL, self.look)
+        await at_intervals_with_group(INTERVAL, self.look)
 
-    async def look(self) -> None:
-        """Does one round."""
+    async def look(self, group: asyncio.TaskGroup) -> None:
+        """Does one round. Pods that would be late for a promise are evicted in the group."""
         cluster = self._store.cluster
         reserved = cluster.reservations.reserved
         if self._store.unready() or cluster.unsettled:
@@ -99,10 +99,10 @@ class Reserve:
         self._questions = {key: each for key, each in self._questions.items() if key in there}
         self._incomplete = {key: each for key, each in self._incomplete.items() if key in there}
         keys = [(job.namespace, job.name) for job in jobs]
-        kept = await self._keep_promises(keys)
-        await self._decide_about(keys, kept, now)
+        kept = await self._keep_promises(keys, group)
+        await self._decide_about(keys, kept, now, group)
 
-    async def _keep_promises(self, keys: Iterable[Key]) -> set[Key]:
+    async def _keep_promises(self, keys: Iterable[Key], group: asyncio.TaskGroup) -> set[Key]:
         """Keeps promises of these jobs before all decisions, which take longer; returns whose are kept.
 
         A promise that is to be moved waits for the decision: the job may get another node.
@@ -114,12 +114,14 @@ class Reserve:
             job = cluster.groups.job(*key)
             if job is not None and cluster.reservations.reserved.of_job(*key):
                 started = len(job.standing) >= job.minimum
-                if await self._promises.look(job, started=started, may_move=False):
+                if await self._promises.look(group, job, started=started, may_move=False):
                     kept.add(key)
                 await asyncio.sleep(0)
         return kept
 
-    async def _decide_about(self, keys: Iterable[Key], kept: Collection[Key], now: float) -> None:
+    async def _decide_about(
+        self, keys: Iterable[Key], kept: Collection[Key], now: float, group: asyncio.TaskGroup
+    ) -> None:
         """Decides what is reserved for these jobs, and does it. Then looks at promises that are not kept, or change."""
         cluster, reserved, worked = self._store.cluster, self._store.cluster.reservations.reserved, 0.0
         for key in keys:
@@ -133,7 +135,8 @@ class Reserve:
                 if _is_as_it_was(cluster.groups.job(*key), job):
                     await self._carry_out(key, decision)
                     if key not in kept or reserved.of_job(*key) != before:
-                        await self._promises.look(job, started=decision.reason == node_reservation.READY)
+                        started = decision.reason == node_reservation.READY
+                        await self._promises.look(group, job, started=started)
                 await asyncio.sleep(0)
 
     async def _decide(self, job: Job, now: float) -> tuple[ReserveDecision, float]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from policy.cluster.helped import Helped
 from policy.cluster.room import FreedRoom
 from policy.objects.resources import total
+from policy.quota.kept_nodes import RESERVED, kept_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -28,7 +29,7 @@ class QueueingHints:
     def __init__(self, cluster: Cluster) -> None:
         self.helped = Helped()
         self._rooms: dict[str, FreedRoom] = {}
-        self._looked = False
+        self._looked = self._less_is_reserved = False
         self._cluster = cluster
 
     def count(self, pod: Pod) -> int:
@@ -43,6 +44,9 @@ class QueueingHints:
             return any(room.helps(self._cluster, pod) for room in rooms)
 
         self._looked = True
+        if self._less_is_reserved:
+            self._less_is_reserved, refused = False, self._cluster.attempts.refused
+            self.help([uid for uid, pod in refused.items() if _is_kept_by_reservations(pod)])
         self._assign_again(self._cluster.attempts.unschedulable.judge(now, helps if rooms else None))
         if rooms:
             self.helped.judge(helps)
@@ -93,5 +97,17 @@ class QueueingHints:
         self.helped.note(uids)
         self._assign_again(self._cluster.attempts.unschedulable.help_pods(uids))
 
+    def less_is_reserved(self) -> None:
+        """Notes that less is reserved: at the next look that helps pods that were kept from nodes.
+
+        Many reservations may change at a time, and the pods that wait are looked at once for all of them.
+        """
+        self._less_is_reserved = True
+
     def _assign_again(self, uids: Iterable[str]) -> None:
         self._cluster.states.assign_again([uid for uid in uids if uid in self._cluster.pods])
+
+
+def _is_kept_by_reservations(pod: Pod) -> bool:
+    """Whether the scheduler last said of a pod that nodes were reserved for others."""
+    return pod.unschedulable is not None and kept_from(pod.unschedulable.message) is RESERVED

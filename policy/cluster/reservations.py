@@ -15,7 +15,7 @@ from policy.cluster.reserved_nodes import ReservedNodes
 from policy.nodes import fit
 from policy.objects.reservation import STARVING, Reservation, Reserved
 from policy.objects.resources import add
-from policy.quota.kept_nodes import RESERVED, kept_from
+from policy.quota.kept_nodes import kept_from
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -78,7 +78,7 @@ class Reservations:
         if (lifted := self.reserved.remove(name)) is not None:
             cluster.generations.admission += 1
             cluster.states.assign_again({lifted.pod.uid} & cluster.pods.keys())
-            cluster.hints.help([uid for uid, pod in cluster.attempts.refused.items() if _is_kept_by_reservations(pod)])
+            cluster.hints.less_is_reserved()
         reservation = self.plans.pop(name, None)
         if reservation is not None and self.held.get(reservation.pod.uid) is reservation:
             uid = reservation.pod.uid
@@ -90,8 +90,7 @@ class Reservations:
         """Notes a promised start. Pods that are kept from the node may have become short enough to use it meanwhile."""
         self.reserved.add(now)
         if now.promised_start > known.promised_start:
-            refused = self._cluster.attempts.refused
-            self._cluster.hints.help([uid for uid, pod in refused.items() if _is_kept_by_reservations(pod)])
+            self._cluster.hints.less_is_reserved()
 
     @contextmanager
     def assumed(self, reservations: Iterable[Reservation]) -> Iterator[None]:
@@ -264,8 +263,3 @@ def _is_same_room(known: Reservation, now: Reservation) -> bool:
         return False
     start, at, due, moved = now.promised_start, now.promised_at, now.due, now.moved
     return replace(known, promised_start=start, promised_at=at, due=due, moved=moved) == now
-
-
-def _is_kept_by_reservations(pod: Pod) -> bool:
-    """Whether the scheduler last said of a pod that nodes were reserved for others."""
-    return pod.unschedulable is not None and kept_from(pod.unschedulable.message) is RESERVED

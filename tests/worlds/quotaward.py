@@ -84,7 +84,7 @@ class Quotaward:
 async def _look(controller: Any, group: asyncio.TaskGroup) -> None:
     if isinstance(controller, Wake):
         controller.look(group)
-    elif isinstance(controller, Deadlines | Divide | Refusals | Reserve | Unjudged):
+    elif isinstance(controller, Deadlines | Divide | Refusals | Unjudged):
         await controller.look()
     else:
         await controller.look(group)

@@ -13,7 +13,7 @@ from policy.objects.reservation import STARVING, PodName, Reservation
 from policy.reserve import first_of_lines, node_reservation, starving
 from policy.reserve.node_reservation import ReserveDecision
 from policy.reserve.starving import Terms
-from tests.unit.app.given import Clock, cancel_at_the_write, client_of, node, pod, refused, see, store_with
+from tests.unit.app.given import Clock, cancel_at_the_write, client_of, look_once, node, pod, refused, see, store_with
 from tests.unit.app.test_reserved_nodes import NO_ROOM, pod_group
 from tests.worlds.anatomy import sizes
 
@@ -84,7 +84,7 @@ class World:
 
     def passes(self, seconds=0.0):
         self.clock.now += seconds
-        asyncio.run(self.reserve.look())
+        asyncio.run(look_once(self.reserve))
 
     @property
     def reserved(self):
@@ -266,7 +266,7 @@ def test_nobody_is_let_onto_a_node_while_it_is_written_down_who_it_is_reserved_f
 def test_who_loses_the_lead_while_it_is_written_down_reserves_nothing():
     world = World(*gang("w1", "w2"))
     world.clock.now += 101
-    cancel_at_the_write(world.api, world.reserve.look)
+    cancel_at_the_write(world.api, lambda: look_once(world.reserve))
     assert world.reserved == {}
 
 
@@ -587,6 +587,38 @@ def test_a_blocked_eviction_for_a_promise_is_tried_again_after_a_pause():
     world.api.blocked = False
     world.passes(promises.AGAIN[1])
     assert "a/late" not in world.store.cluster.pods
+
+
+def test_an_eviction_that_hangs_delays_no_look_and_no_other_eviction():
+    world, hangs = late_for_it("late1", "late2"), asyncio.Event()
+    evict = world.api.evict
+
+    async def first_hangs(name, grace=None):
+        if name.name == "late1":
+            world.api.asked.append(name.name)
+            await hangs.wait()
+        else:
+            await evict(name, grace)
+
+    async def looks():
+        async with asyncio.TaskGroup() as group:
+            for _ in range(3):
+                await world.reserve.look(group)
+                await asyncio.sleep(0.01)
+            assert "a/late2" not in world.store.cluster.pods
+            hangs.set()
+
+    world.api.evict = first_hangs
+    world.clock.now += 1
+    asyncio.run(looks())
+    assert sorted(world.api.asked) == ["late1", "late2"]
+
+
+def test_no_eviction_for_a_promise_begins_in_a_namespace_where_they_hang(monkeypatch):
+    world = late_for_it("late")
+    monkeypatch.setattr(promises.WriteSeats, "are_kept_from", lambda _, namespace: namespace == "a")
+    world.passes(1)
+    assert world.api.asked == []
 
 
 @pytest.mark.parametrize("change", ["gone", "shorter", "unready", "old"])

@@ -202,6 +202,24 @@ def test_who_was_refused_is_woken_when_the_node_is_reserved_no_longer():
     assert [each.name for each in to_wake(store.cluster)] == ["other"]
 
 
+def test_pods_that_were_kept_out_are_looked_at_once_for_all_that_is_lifted():
+    store = store_with(
+        node("n1"), refused(pod("big"), NO_ROOM), refused(pod("other"), KEPT), refused(pod("poor"), NO_ROOM)
+    )
+    cluster, helped = store.cluster, []
+    reserve(store)
+    cluster.tick(0)
+    for each in ("one", "two"):
+        who = PodName("a", "big", f"a/{each}")
+        cluster.upsert_reservation(Reservation(f"starving-{each}", who, "n1", (), 0.0, STARVING, job="pods/big"))
+    cluster.hints.help = helped.append
+    for each in ("starving-one", "starving-two"):
+        cluster.delete_reservation(each)
+    cluster.tick(0)
+    cluster.tick(0)
+    assert helped == [["a/other"]]
+
+
 def test_who_was_refused_counts_as_pending_by_that_rule():
     store = store_with(node("n1"), refused(pod("other"), KEPT))
     assert value(samples_of(store), "quotaward_pending_pods", rule="node-reserved") == 1
