@@ -15,7 +15,9 @@ from policy.cluster.cluster import Cluster
 from policy.nodes import fit
 from policy.nodes.room_for_all import Wanted
 from policy.nodes.table import NodeTable
-from policy.objects.job import job_name
+from policy.objects.constraints import Constraints
+from policy.objects.group import Key
+from policy.objects.job import Job, job_name
 from policy.objects.pod import Pod
 from policy.objects.quantity import LARGEST
 from policy.stepwise import Steps
@@ -36,39 +38,62 @@ def earliest_steps(cluster: Cluster, ends: Collection[tuple[float, str]], now: f
     """
     room = yield from _room_steps(cluster, ends, now)
     known, found = dict[Hashable, float | None](), dict[str, float]()
-    groups = dict[tuple[str, str], list[Wanted] | None]()
+    groups = dict[Key, float | None]()
     for pod in list(cluster.pending.values()):
         yield
-        wanted = _wanted(cluster, pod, groups)
-        times = list[float | None]()
-        for each, count in wanted or ():
-            kind = frozenset(each.request.items()), each.constraints, count
-            if kind not in known and len(known) < MOST_KINDS:
-                known[kind] = room.first_for(each, count)
-                yield
-            times.append(known.get(kind))
-        if times and None not in times:
-            found[pod.uid] = max(at for at in times if at is not None)
+        key = pod.namespace, job_name(cluster.membership.groups, pod)
+        if pod.stands_for is not None:
+            wanted = cluster.queued_jobs.wanted(cluster.queued_jobs.at_least(pod))
+            at = yield from _first_for_all_steps(room, wanted, known)
+        elif key not in cluster.membership.groups:
+            at = yield from _first_for_all_steps(room, [(pod, 1)], known)
+        else:
+            if key not in groups:  # once for all of its members
+                wanted = yield from _wanted_steps(cluster.groups.job(*key))
+                groups[key] = yield from _first_for_all_steps(room, wanted, known)
+            at = groups[key]
+        if at is not None:
+            found[pod.uid] = at
     return found
 
 
-def _wanted(cluster: Cluster, pod: Pod, groups: dict[tuple[str, str], list[Wanted] | None]) -> list[Wanted] | None:
-    """Returns what has to have room for the job of a pod to start; None if fewer of it are there than it takes."""
-    if pod.stands_for is not None:
-        return list(cluster.queued_jobs.wanted(cluster.queued_jobs.at_least(pod)))
-    key = pod.namespace, job_name(cluster.membership.groups, pod)
-    if key not in cluster.membership.groups:
-        return [(pod, 1)]
-    if key not in groups:
-        job = cluster.groups.job(*key)
-        missing = max(1, job.minimum - job.ready) if job is not None else 1
-        members = job.waiting[:missing] if job is not None else ()
-        alike = dict[Hashable, list[Pod]]()
-        for each in members:
-            alike.setdefault((frozenset(each.request.items()), each.constraints), []).append(each)
-        whole = len(members) == missing
-        groups[key] = [(each[0], len(each)) for each in alike.values()] if whole else None
-    return groups[key]
+def _first_for_all_steps(
+    room: "_Room", wanted: Collection[Wanted], known: dict[Hashable, float | None]
+) -> Steps[float | None]:
+    """Returns the first moment with room for each of these kinds of pods by itself; None if never, or there are none.
+
+    ``known`` has the first moments of kinds that were looked at before.
+    """
+    latest: float | None = None
+    for number, (pod, count) in enumerate(wanted, start=1):
+        kind = *_shape(pod), count
+        if kind not in known and len(known) < MOST_KINDS:
+            known[kind] = room.first_for(pod, count)
+            yield
+        if (at := known.get(kind)) is None:
+            return None
+        latest = at if latest is None else max(latest, at)
+        if not number % AT_A_TIME:
+            yield
+    return latest
+
+
+def _wanted_steps(job: Job | None) -> Steps[list[Wanted]]:
+    """Returns what has to have room for a gang to start; nothing if fewer members are there than it takes."""
+    missing = max(1, job.minimum - job.ready) if job is not None else 1
+    members = job.waiting[:missing] if job is not None else ()
+    if len(members) < missing:
+        return []
+    alike = dict[Hashable, list[Pod]]()
+    for number, each in enumerate(members, start=1):
+        alike.setdefault(_shape(each), []).append(each)
+        if not number % AT_A_TIME:
+            yield
+    return [(each[0], len(each)) for each in alike.values()]
+
+
+def _shape(pod: Pod) -> tuple[Hashable, Constraints]:
+    return frozenset(pod.request.items()), pod.constraints
 
 
 @dataclass(slots=True)

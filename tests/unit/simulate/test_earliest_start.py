@@ -5,15 +5,16 @@ from dataclasses import replace
 import pytest
 
 from policy.objects.batch_job import BatchJob
+from policy.objects.group import Group
 from policy.objects.membership import Namespace
 from policy.objects.queued_job import PodSet, QueuedJob
 from policy.reserve.starving import Terms
 from policy.simulate import earliest_start
 from policy.simulate.expected_start import Forecast
 from policy.stepwise import at_once
-from tests.unit.app.lines import longest_step
+from tests.unit.app.lines import lines_of, longest_step
 from tests.unit.given import quota
-from tests.unit.given_jobs import NOW, gang, seen, sized, sized_pod, waiting
+from tests.unit.given_jobs import GANG, NOW, gang, seen, sized, sized_pod, waiting
 
 
 def runs(name, seconds, size=1, node="n1", **fields):
@@ -96,6 +97,15 @@ def test_room_where_a_pod_is_only_expected_counts_as_free():
 def test_more_kinds_than_are_looked_at_have_none(monkeypatch):
     monkeypatch.setattr(earliest_start, "MOST_KINDS", 2)
     assert len(earliest(NODE, *THREE, *(waiting(f"p{n}", 1 + n / 10) for n in range(4)))) == 2
+
+
+def test_unlike_members_of_a_gang_are_walked_once_for_all_of_them():
+    def lines(number):
+        members = (waiting(f"p{each}", 1 + each / 1000, group=GANG) for each in range(number))
+        cluster = seen(NODE, *THREE, Group("a", GANG, number), *members)
+        return lines_of(lambda _: at_once(earliest_start.earliest_steps(cluster, [], NOW)), None)
+
+    assert lines(100) - lines(50) < 1.2 * (lines(50) - lines(0))
 
 
 def test_no_step_takes_longer_for_more_pods():
