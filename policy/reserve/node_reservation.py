@@ -4,7 +4,7 @@ Seed: reserve action (Node selection strategy, Reserve logic). All or nothing: a
 the job could start with them, or none. A place once chosen is kept as long as the node is there and fit for it.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -90,9 +90,12 @@ def decide(cluster: Cluster, job: Job, terms: Terms, now: float) -> ReserveDecis
 def decide_steps(cluster: Cluster, job: Job, terms: Terms, now: float) -> Steps[ReserveDecision]:
     """Decides as ``decide`` does, in steps between which others may work. Only the next decision sees their changes."""
     own = {each.pod.uid: each for each in cluster.reservations.reserved.of_job(job.namespace, job.name)}
-    if (none := _none_at_all(cluster, job, list(own.values()), terms, now)) is not None:
-        return none
     early = starving.is_early(job, terms, now)
+    none = _none_at_all(job, own.values(), terms, now, early=early)
+    if none is None and not own:
+        none = yield from _others_reserve_steps(cluster, job, terms, now, early=early)
+    if none is not None:
+        return none
     search = _Search(cluster, job, soonest_from=now if early else None)
     members = sorted((pod for pod in job.granted + job.waiting if pod.uid in own), key=turn)
     kept = yield from search.keep_steps(members, {uid: each.node for uid, each in own.items()})
@@ -103,9 +106,9 @@ def decide_steps(cluster: Cluster, job: Job, terms: Terms, now: float) -> Steps[
     if missing > 0:
         seconds = 0.0 if early else terms.starving_after
         others = job.waiting if own else starving.members_waiting(cluster, job, seconds, now)
-        why_not = yield from _add_members_steps(cluster, search, job, others, missing, terms, now)
+        why_not = yield from _add_members_steps(cluster, search, job, others, missing, terms, now, early=early)
     else:
-        why_not = _refused(cluster, job, kept, terms, now)
+        why_not = _refused(cluster, job, kept, early=early)
     if why_not is not None:
         return why_not
     yield
@@ -124,29 +127,31 @@ def _can_be_promised_steps(cluster: Cluster, job: Job, places: Iterable[Place], 
 
 
 def _none_at_all(
-    cluster: Cluster, job: Job, own: list[Reservation], terms: Terms, now: float
+    job: Job, own: Collection[Reservation], terms: Terms, now: float, *, early: bool
 ) -> ReserveDecision | None:
-    """Returns the reason if no node is to be reserved for a job whatever nodes there are, or None."""
+    """Returns the reason if no node is to be reserved for a job whatever else there is, or None."""
     if len(job.standing) >= job.minimum:
         return ReserveDecision(job, (), READY, "it has started")
     since = min((each.since for each in own), default=now)
     if now - since > terms.max_duration:
         return ReserveDecision(job, (), EXPIRED, "nodes were reserved for it for as long as reserve.maxDuration allows")
     promised = max((each.promised_start for each in own), default=0.0)
-    if starving.is_early(job, terms, now) and not promised and now - since > SETTLES:
+    if early and not promised and now - since > SETTLES:
         return ReserveDecision(job, (), NO_PROMISE, "no start can be promised to it any more")
-    if starving.is_early(job, terms, now) and promised and now - promised > UNUSED:
+    if early and promised and now - promised > UNUSED:
         return ReserveDecision(job, (), EXPIRED, "its nodes have had room for so long, and it has not started")
-    return _others_reserve(cluster, job, terms, now) if not own else None
+    return None
 
 
-def _others_reserve(cluster: Cluster, job: Job, terms: Terms, now: float) -> ReserveDecision | None:
+def _others_reserve_steps(
+    cluster: Cluster, job: Job, terms: Terms, now: float, *, early: bool
+) -> Steps[ReserveDecision | None]:
     """Refuses to reserve nodes for one more job of a line; None if that may be.
 
     Jobs that starve are counted apart from those that do not starve yet, so that neither keep the others from it.
     """
-    line, early = _line(cluster, job), starving.is_early(job, terms, now)
-    others = _reserving_beside(cluster, job, line)
+    line = _line(cluster, job)
+    others = yield from _reserving_beside_steps(cluster, job, line)
     beside = [each for each in others if starving.is_early(each, terms, now) == early]
     most, limit = float(terms.ahead), "reserve.ahead"
     if not early:
@@ -159,12 +164,16 @@ def _others_reserve(cluster: Cluster, job: Job, terms: Terms, now: float) -> Res
     return ReserveDecision(job, (), OTHERS_RESERVE, text)
 
 
-def _reserving_beside(cluster: Cluster, job: Job, line: Key | None) -> list[Job]:
+def _reserving_beside_steps(cluster: Cluster, job: Job, line: Key | None) -> Steps[list[Job]]:
     """Returns other jobs of the same line that have reserved nodes."""
-    reserved = cluster.reservations.reserved
+    reserved, beside = cluster.reservations.reserved, list[Job]()
     keys = {(each.pod.namespace, each.job) for each in reserved if cluster.reservations.is_reserved(each)}
-    jobs = (cluster.groups.job(*key) for key in sorted(keys) if key != (job.namespace, job.name))
-    return [each for each in jobs if each is not None and _line(cluster, each) == line]
+    for key in sorted(keys - {(job.namespace, job.name)}):
+        yield
+        other = cluster.groups.job(*key)
+        if other is not None and _line(cluster, other) == line:
+            beside.append(other)
+    return beside
 
 
 def _line(cluster: Cluster, job: Job) -> Key | None:
@@ -172,7 +181,15 @@ def _line(cluster: Cluster, job: Job) -> Key | None:
 
 
 def _add_members_steps(  # noqa: PLR0911 - one answer each
-    cluster: Cluster, search: "_Search", job: Job, others: Iterable[Pod], missing: int, terms: Terms, now: float
+    cluster: Cluster,
+    search: "_Search",
+    job: Job,
+    others: Iterable[Pod],
+    missing: int,
+    terms: Terms,
+    now: float,
+    *,
+    early: bool,
 ) -> Steps[ReserveDecision | None]:
     """Finds a place for ``missing`` of these members; returns the reason if there is none, or None."""
     kept = [place.pod for place in search.places]
@@ -194,10 +211,11 @@ def _add_members_steps(  # noqa: PLR0911 - one answer each
     if len(chosen) < missing:
         return ReserveDecision(job, (), TOO_LARGE, "no node could take it, however empty")
     yield
-    refused = _refused(cluster, job, [*kept, *chosen], terms, now)
+    refused = _refused(cluster, job, [*kept, *chosen], early=early)
     if refused is not None:
         return refused
-    if (yield from search.place_all_steps(chosen, _spare_nodes(cluster, job, terms, now))):
+    spare = yield from _spare_nodes_steps(cluster, job, terms, now, early=early)
+    if (yield from search.place_all_steps(chosen, spare)):
         return None
     elsewhere = _Search(cluster, job, everywhere=True)
     if not (yield from elsewhere.place_all_steps([*kept, *chosen], len(cluster.table.names))):
@@ -213,10 +231,10 @@ def _kinds(pods: Iterable[Pod]) -> set[Hashable]:
     return {(frozenset(pod.request.items()), pod.constraints) for pod in unlike.values()}
 
 
-def _refused(cluster: Cluster, job: Job, pods: list[Pod], terms: Terms, now: float) -> ReserveDecision | None:
+def _refused(cluster: Cluster, job: Job, pods: list[Pod], *, early: bool) -> ReserveDecision | None:
     """Refuses these pods if the rules do; before a job starves, together with those who have reserved nodes already."""
     before: list[Pod] = []
-    if starving.is_early(job, terms, now):
+    if early:
         if len(_kinds(pods)) > MOST_KINDS:
             return ReserveDecision(job, (), NO_PROMISE, "its members are of too many kinds to promise it a start")
         before = _reserved_before(cluster, job)
@@ -275,26 +293,28 @@ def reservation_of(job: Job, place: Place, since: float) -> Reservation:
     return Reservation(name, name_of(place.pod), place.node, (), since, STARVING, job=job.name)
 
 
-def _spare_nodes(cluster: Cluster, job: Job, terms: Terms, now: float) -> int:
+def _spare_nodes_steps(cluster: Cluster, job: Job, terms: Terms, now: float, *, early: bool) -> Steps[int]:
     """Returns how many nodes may be reserved for the job, beside those that are reserved for others.
 
     Counts only nodes whose taints it tolerates: other nodes are of no use to it, whoever they are reserved for. For a
     job that starves, nodes of jobs that do not starve yet do not count.
     """
-    table = cluster.table
-    tolerated = np.zeros(len(table.names), np.bool_)
-    for tolerations in {pod.constraints.tolerations for pod in job.waiting}:
-        tolerated |= node_filters.tolerated(table, tolerations)
     nodes_of: dict[Key, set[str]] = {}
     for each in cluster.reservations.reserved:
         nodes_of.setdefault((each.pod.namespace, each.job), set()).add(each.node)
     nodes_of.pop((job.namespace, job.name), None)
-    if terms.ahead and not starving.is_early(job, terms, now):
-        jobs = {key: cluster.groups.job(*key) for key in nodes_of}
-        nodes_of = {
-            key: nodes_of[key] for key, each in jobs.items() if not each or not starving.is_early(each, terms, now)
-        }
-    others = set[str]().union(*nodes_of.values())
+    others = set[str]()
+    for key, nodes in nodes_of.items():
+        if terms.ahead and not early:
+            yield
+            other = cluster.groups.job(*key)
+            if other is not None and starving.is_early(other, terms, now):
+                continue
+        others |= nodes
+    table = cluster.table
+    tolerated = np.zeros(len(table.names), np.bool_)
+    for tolerations in {pod.constraints.tolerations for pod in job.waiting}:
+        tolerated |= node_filters.tolerated(table, tolerations)
     taken = int((tolerated & table.mask_of(others)).sum())
     return max(0, ceil(int(tolerated.sum()) * terms.max_nodes_percent / 100) - taken)
 

@@ -1,6 +1,7 @@
 """``reserve.ahead``: the first jobs of a line get reserved nodes before they starve, if their start can be promised."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -39,6 +40,12 @@ def runs(name, cpu=3, minutes=60, node="n1", **rest):
 
 def young(name="big", cpu=3, age=60, **rest):
     return waiting(name, cpu, age=age, **rest)
+
+
+def full_nodes(number):
+    """So many nodes, each with a pod of others that ends in an hour."""
+    names = [f"n{each}" for each in range(number)]
+    return [each for name in names for each in (sized(name), runs(f"on {name}", node=name, namespace="c"))]
 
 
 def world(*objects):
@@ -80,7 +87,7 @@ def test_the_node_that_surely_has_room_soonest_is_taken():
 
 
 def test_the_first_by_priority_and_then_by_creation_come_first_in_each_line():
-    nodes = [each for number in range(6) for each in (sized(f"n{number}"), runs(f"r{number}", node=f"n{number}"))]
+    nodes = full_nodes(6)
     of_a = [young("old", age=90), young("young", age=30), young("first", age=10, priority=5)]
     of_b = [young("other", namespace="b", age=20)]
     cluster = world(*nodes, *of_a, *of_b)
@@ -89,12 +96,7 @@ def test_the_first_by_priority_and_then_by_creation_come_first_in_each_line():
 
 
 def test_namespaces_of_one_queue_are_one_line():
-    nodes = [
-        each
-        for number in range(3)
-        for each in (sized(f"n{number}"), runs(f"r{number}", node=f"n{number}", namespace="c"))
-    ]
-    cluster = world(*nodes, *SMALL)
+    cluster = world(*full_nodes(3), *SMALL)
     cluster.upsert_queue(Queue("q"))
     for name in ("a", "b"):
         cluster.upsert_namespace(Namespace(name, queue="q"))
@@ -120,12 +122,7 @@ def test_one_that_comes_later_and_goes_first_gets_no_nodes_beyond_the_number():
 
 
 def test_a_job_that_starves_is_not_kept_from_nodes_by_those_ahead_of_it():
-    nodes = [
-        each
-        for number in range(4)
-        for each in (sized(f"n{number}"), runs(f"r{number}", node=f"n{number}", namespace="c"))
-    ]
-    cluster = world(*nodes, *SMALL)
+    cluster = world(*full_nodes(4), *SMALL)
     cluster.upsert_queue(Queue("q"))
     cluster.upsert_namespace(Namespace("a", queue="q"))
     at_once(cluster.divide_steps())
@@ -181,7 +178,7 @@ def test_a_simulation_reserves_ahead_too_and_keeps_long_pods_off():
 
 
 def test_a_gang_of_many_kinds_gets_no_nodes_before_it_starves():
-    nodes = [each for number in range(6) for each in (sized(f"n{number}"), runs(f"r{number}", node=f"n{number}"))]
+    nodes = full_nodes(6)
     group, *members = gang(*(f"m{number}" for number in range(6)), age=60)
     unlike = [replace(each, request=each.request | {"cpu": 2900 + number}) for number, each in enumerate(members)]
     assert len(after(world(*nodes, group, *unlike[:5], replace(members[5], request=unlike[0].request)))) == 6
@@ -190,8 +187,7 @@ def test_a_gang_of_many_kinds_gets_no_nodes_before_it_starves():
 
 
 def test_granted_pods_are_looked_at_once_for_all_nodes(monkeypatch):
-    nodes = [each for number in range(9) for each in (sized(f"n{number}"), runs(f"r{number}", node=f"n{number}"))]
-    cluster = world(*nodes, *gang("a", "b", age=60))
+    cluster = world(*full_nodes(9), *gang("a", "b", age=60))
     granted = sized_pod("granted", 1, namespace="b", deadline=60)
     cluster.upsert_pod(granted, now=0)
     cluster.grant(granted, 0)
@@ -207,11 +203,6 @@ def test_a_node_is_not_looked_at_beyond_those_that_stay(monkeypatch):
     monkeypatch.setattr(RunTimes, "surely_ends_at", lambda *about: asked.append(about[1].uid) or ends_at(*about))
     assert after(cluster) == {}
     assert asked == ["r1"]
-
-
-def full_nodes(number):
-    names = [f"n{each}" for each in range(number)]
-    return [each for name in names for each in (sized(name), runs(f"on {name}", node=name, namespace="c"))]
 
 
 def test_no_more_is_reserved_at_a_time_than_a_quota_admits():
@@ -272,3 +263,16 @@ def test_nodes_that_have_had_room_for_long_are_given_up():
         assert decision.reason == reason
     [starves] = decisions(cluster, AHEAD, start + 601).values()
     assert starves.places
+
+
+@pytest.mark.parametrize("age", [60, 7200], ids=["it does not starve yet", "it starves"])
+def test_other_jobs_with_reserved_nodes_are_looked_at_one_by_one(monkeypatch, age):
+    cluster = world(*full_nodes(4), *(young(f"w{number}", namespace=f"w{number}") for number in range(4)))
+    assert len(after(cluster)) == 4
+    cluster.upsert_pod(young(age=age), now=0)
+    [job] = [job for job in in_turn(cluster, AHEAD, NOW) if job.namespace == "a"]
+    built, build = [], cluster.groups.job
+    monkeypatch.setattr(cluster.groups, "job", lambda *key: built.append(key) or build(*key))
+    so_far = [0, *(len(built) for _ in node_reservation.decide_steps(cluster, job, AHEAD, NOW))]
+    assert max(now - before for before, now in pairwise(so_far)) == 1
+    assert len({*built}) == 4
