@@ -13,9 +13,10 @@ from app.settings import Settings
 from app.store.store import Store
 from app.whatif.missing_claims import missing_claim
 from app.whatif.start_errors import StartErrors
+from app.whatif.trial import Scene
 from policy.objects.pod import Pod
 from policy.simulate.expected_start import DECLARED, ExpectedStart, Forecast, never
-from policy.simulate.snapshot import copy_steps, discard_steps, snapshot
+from policy.simulate.snapshot import snapshot
 
 log = structlog.get_logger(__name__)
 
@@ -90,23 +91,31 @@ class ExpectedStarts:
 
     async def _play(self, pause: Pause) -> None:
         deadline = time.perf_counter() + self._settings.whatif.time_limit
-        terms, now, cluster = self._settings.reserve.terms, self._store.clock(), self._store.cluster
-        epoch, is_complete = cluster.epoch, False
+        now, cluster = self._store.clock(), self._store.cluster
+        scene = Scene(snapshot(cluster, now), self._settings.reserve.terms, cluster.epoch)
         with undisturbed(), suppress(TimeIsUp):
-            copy = await at_leisure(copy_steps(snapshot(cluster, now)), deadline, pause)
-            estimates = self._settings.run_time.estimate == "median"
-            forecast = Forecast(copy, terms, now, epoch, cluster.ended.estimate if estimates else never)
             try:
-                is_complete = await at_leisure(forecast.play_steps(), deadline, pause)
+                copy = await at_leisure(scene.copy_steps(), deadline, pause)
+                estimates = self._settings.run_time.estimate == "median"
+                estimate = cluster.ended.estimate if estimates else never
+                forecast = Forecast(copy, scene.terms, now, scene.epoch, estimate)
+                await self._keep(forecast, now + scene.epoch, deadline, pause)
             finally:
-                lacking = set[str]()
-                for uid in forecast.found.keys() | forecast.earliest.keys():
-                    if self._lacks_claim(uid):
-                        lacking.add(uid)
-                    await pause.if_due()
-                found = {uid: start for uid, start in forecast.found.items() if uid not in lacking}
-                without = forecast.waiting | (forecast.found.keys() - found.keys())
-                self._found, self._without = found, without if is_complete else set()
-                self._earliest = {uid: at for uid, at in forecast.earliest.items() if uid not in lacking}
-                self.errors.expect(found, now + epoch)
-                await at_leisure(discard_steps(copy), pause=pause)
+                await at_leisure(scene.discard_steps(), pause=pause)
+
+    async def _keep(self, forecast: Forecast, began: float, deadline: float, pause: Pause) -> None:
+        """Plays what comes, and keeps the starts that are found, also if time is up before the end."""
+        is_complete = False
+        try:
+            is_complete = await at_leisure(forecast.play_steps(), deadline, pause)
+        finally:
+            lacking = set[str]()
+            for uid in forecast.found.keys() | forecast.earliest.keys():
+                if self._lacks_claim(uid):
+                    lacking.add(uid)
+                await pause.if_due()
+            found = {uid: start for uid, start in forecast.found.items() if uid not in lacking}
+            without = forecast.waiting | (forecast.found.keys() - found.keys())
+            self._found, self._without = found, without if is_complete else set()
+            self._earliest = {uid: at for uid, at in forecast.earliest.items() if uid not in lacking}
+            self.errors.expect(found, began)

@@ -11,6 +11,7 @@ from app.store.resource_claims import RESOURCE_CLAIMS
 from app.whatif import expected_starts
 from app.whatif.expected_starts import ExpectedStarts
 from app.whatif.missing_claims import missing_claim
+from app.whatif.trial import Scene
 from policy.simulate.expected_start import ExpectedStart
 from tests.unit.app.given import Clock, client_of, made, node, pod, quota, refused, see, store_with
 from tests.unit.app.situations import NO_ROOM, cpus
@@ -85,13 +86,13 @@ def test_what_starts_by_evictions_could_start_then_at_the_latest():
 @pytest.fixture
 def computed(monkeypatch):
     """How often starts were computed."""
-    times, real = [], expected_starts.copy_steps
+    times, real = [], Scene.copy_steps
 
-    def counted(taken):
-        times.append(taken.now)
-        return real(taken)
+    def counted(scene):
+        times.append(scene.taken.now)
+        return real(scene)
 
-    monkeypatch.setattr(expected_starts, "copy_steps", counted)
+    monkeypatch.setattr(Scene, "copy_steps", counted)
     return times
 
 
@@ -116,7 +117,7 @@ def test_the_time_between_two_computations_is_four_times_that_of_the_work(comput
 
 
 def test_starts_that_cannot_be_computed_keep_nothing_else_from_the_asker(monkeypatch):
-    monkeypatch.setattr(expected_starts, "copy_steps", lambda _: 1 / 0)
+    monkeypatch.setattr(Scene, "copy_steps", lambda _: 1 / 0)
     [row] = client_of(store_with(*world())).get("/api/v1/waiting").json()["items"]
     assert row["expectedStart"] is None
 
@@ -127,13 +128,24 @@ def test_of_what_was_not_computed_to_the_end_nothing_is_said():
     assert not starts.was_sought(store.cluster.pods.values())
 
 
+@pytest.mark.parametrize("seconds", [1e-9, 10.0], ids=["while it is made", "complete"])
+def test_a_copy_is_taken_apart_whether_or_not_it_was_completed(monkeypatch, seconds):
+    made, real = [], Scene.discard_steps
+    monkeypatch.setattr(Scene, "discard_steps", lambda scene: made.extend(scene.copies) or real(scene))
+    starts = ExpectedStarts(store_with(*world()), Settings(whatif={"time_limit": seconds}))
+    asyncio.run(starts.renew())
+    [copy] = made
+    assert not copy.pods
+    assert not copy.membership.namespaces
+
+
 def test_starts_that_were_computed_long_ago_are_not_told(monkeypatch):
     clock = Clock()
     starts = ExpectedStarts(store := store_with(*world(activeDeadlineSeconds=90), clock=clock), Settings())
     pods = list(store.cluster.pods.values())
     asyncio.run(starts.renew())
     assert starts.of(pods) is not None
-    monkeypatch.setattr(expected_starts, "copy_steps", lambda _: 1 / 0)
+    monkeypatch.setattr(Scene, "copy_steps", lambda _: 1 / 0)
     for later, is_told in ((11, True), (3600, False)):
         clock.now += later
         asyncio.run(starts.renew())
