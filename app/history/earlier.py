@@ -18,6 +18,7 @@ import msgspec
 import structlog
 
 from app.actuators.events import MOST_CHARACTERS
+from app.history.answers import read_at_most
 from app.history.recorder import HIGHEST, Recorder
 from app.kube.client import KubeClient
 from app.kube.said import said
@@ -165,12 +166,10 @@ class _Pages:
             self._query["continue"] = following
 
     async def _page(self, limit: int) -> _Page:
-        body = b""
         try:
             query = self._query | {"limit": str(limit)}
             async with self._client.get("/api/v1/events", query, read_timeout=TIMEOUT) as response:
-                while chunk := await response.content.read(LARGEST + 1 - len(body)):
-                    body += chunk
+                body = await read_at_most(response.content, LARGEST)
             if response.status != HTTPStatus.OK:
                 raise CannotRead(f"the API server answers {response.status}: {said(body)[:200]}")
             return _decoded(body)

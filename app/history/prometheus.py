@@ -15,6 +15,7 @@ import aiohttp
 import msgspec
 import structlog
 
+from app.history.answers import read_at_most
 from app.history.recorder import DESERVED, EVICTED, MAX, MIN, QUOTA, USED, WAITING, Figure, Name, Recorder
 from app.history.rows import MINUTES
 from app.observability.quota_metrics import escaped
@@ -124,11 +125,9 @@ class Restorer:
         asked = {"query": text, "start": str((end - MINUTES) * 60), "end": str(end * 60), "step": str(STEP * 60)}
         try:
             async with session.post(f"{self._url}/api/v1/query_range", data=asked, allow_redirects=False) as response:
-                body = b""
-                while chunk := await response.content.read(LARGEST + 1 - len(body)):
-                    body += chunk
-                    if len(body) > LARGEST:
-                        raise CannotAsk(f"{self._shown}: the answer is larger than {LARGEST} bytes")
+                body = await read_at_most(response.content, LARGEST)
+                if len(body) > LARGEST:
+                    raise CannotAsk(f"{self._shown}: the answer is larger than {LARGEST} bytes")
                 answer = DECODER.decode(body)
         except msgspec.MsgspecError:
             raise CannotAsk(f"{self._shown} does not answer as Prometheus does (status {response.status})") from None

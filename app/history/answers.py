@@ -1,0 +1,11 @@
+"""Reads answers of other servers, and no more of one than is worth it: they decide how long it is."""
+
+import aiohttp
+
+
+async def read_at_most(content: aiohttp.StreamReader, most: int) -> bytes:
+    """Returns an answer; of one with more than ``most`` bytes the first ``most + 1``."""
+    body = b""
+    while chunk := await content.read(most + 1 - len(body)):
+        body += chunk
+    return body
