@@ -175,12 +175,13 @@ async def serve(settings: Settings) -> None:
                 with suppress(OSError):  # it may go unread
                     _show_example(source, settings)
         else:
+            # the official client takes a second to import, and is not needed where there is no cluster
             from app.access.reviews import Reviews  # noqa: PLC0415
-            from app.actuators.kubernetes import KubernetesActuator  # noqa: PLC0415 - the official client takes
+            from app.actuators.kubernetes import KubernetesActuator  # noqa: PLC0415
             from app.history.earlier import EarlierEvictions  # noqa: PLC0415
-            from app.kube.client import KubeClient  # noqa: PLC0415 - a second to import, and is not needed
+            from app.kube.client import KubeClient  # noqa: PLC0415
             from app.kube.lease import Lease  # noqa: PLC0415
-            from app.sources import kubernetes  # noqa: PLC0415 - where there is no cluster
+            from app.sources import kubernetes  # noqa: PLC0415
 
             client = await KubeClient.connect(settings.kubeconfig)
             stack.push_async_callback(client.close)
