@@ -17,7 +17,7 @@ from policy.objects.pod import Pod, StandsFor
 from policy.objects.queued_job import QueuedJob
 
 MOST_CHARACTERS = 16_384
-"""Maximum number of characters in which an Event tells programs who was evicted."""
+"""Maximum number of characters of the evictions that an Event reports to programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Series:
 class Event:
     """A fact that the subject's owner should know; ``reason`` is one word to filter by.
 
-    ``evicted``: what the Event tells of, so that a later process knows it (see app.history.earlier).
+    ``evicted``: the evictions that it reports to programs, so that a later process knows them (app.history.earlier).
     """
 
     subject: Subject
@@ -59,7 +59,7 @@ class Event:
 
 
 def told(evicted: tuple[Evicted, ...]) -> str:
-    """Returns evictions as JSON, as many as there is room for."""
+    """Returns evictions as a JSON list: the first of them, as many as ``MOST_CHARACTERS`` allow."""
     parts, room = list[str](), MOST_CHARACTERS - len("[]")
     for each in evicted:
         part = msgspec.json.encode(each).decode()

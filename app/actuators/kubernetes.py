@@ -80,7 +80,7 @@ class KubernetesActuator:
         self._reports: set[asyncio.Task[None]] = set()
 
     async def be_answered(self) -> None:
-        """Returns once the API server has said how it is, or cannot be reached. It looks at its etcd, too."""
+        """Returns once the API server has said whether it and its etcd are well, or cannot be reached."""
         with suppress(ActionFailed):
             await self._send("GET", "/livez")
 
@@ -155,7 +155,7 @@ class KubernetesActuator:
             await self._patch_exactly(path, patch)
 
     async def _disown(self, path: str, answer: bytes) -> None:
-        """Gives up the ownership of the fields of a Job that were written. If that fails, some of its applies conflict.
+        """Gives up the ownership of the fields of a Job that were written. Otherwise its applies may conflict.
 
         ``answer`` is the Job as it was written.
         """

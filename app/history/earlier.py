@@ -35,13 +35,13 @@ log = structlog.get_logger(__name__)
 PAGE, PAGES = 50, 200
 """Maximum number of Events that are asked for at a time, and of such questions."""
 FEWER = 4
-"""By how much fewer Events are asked for after an answer that is too large. Users decide how large Events are."""
+"""Divisor of the number of Events that are asked for, after an answer that is too large. Users decide on their size."""
 LARGEST = 2**20
 """Maximum number of bytes of an answer."""
 OF_A_NAMESPACE = 500
 """Maximum number of evictions of one namespace, so that none crowds out the others."""
 LARGEST_EVICTION = 4096
-"""Maximum number of bytes of what is told of one eviction."""
+"""Maximum number of bytes of one eviction in an Event."""
 TIMEOUT = 10.0
 """Seconds that an answer may take."""
 AGAIN = 60.0
@@ -87,16 +87,16 @@ _evicted_decoder = msgspec.json.Decoder(Evicted)
 
 
 class EarlierEvictions:
-    """Hands evictions of earlier processes, and of other replicas before the start, on to the recorder."""
+    """Passes evictions from before the start, by earlier processes and other replicas, on to the recorder."""
 
     def __init__(self, cluster: Cluster, client: KubeClient) -> None:
-        """Make it before anything can be evicted: later evictions are not read."""
+        """Evictions after this moment are not read, so create it before anything can be evicted."""
         self._cluster = cluster
         self._client = client
         self._start = time.time()
 
     async def run(self, recorder: Recorder) -> None:
-        """Reads them once, then waits for ever."""
+        """Reads the Events once, then waits for ever."""
         while not recorder.sampled:
             await asyncio.sleep(TICK)
         for attempt in range(1, ATTEMPTS + 1):
@@ -111,7 +111,7 @@ class EarlierEvictions:
         await asyncio.Event().wait()
 
     async def read(self, recorder: Recorder) -> None:
-        """Reads what Events tell, the latest of each namespace. Raises CannotRead."""
+        """Reads the evictions in Events, and keeps the latest of each namespace. Raises CannotRead."""
         by_namespace: dict[str, list[Evicted]] = {}
         pages = _Pages(self._client)
         pause = Pause()
@@ -180,7 +180,10 @@ class _Pages:
 
 
 def _decoded(body: bytes) -> _Page:
-    """Raises _TooLarge for what was cut off, or is nested too deep. The API server writes the Events last."""
+    """Decodes a page. Raises _TooLarge for one that was cut off, or is nested too deep.
+
+    The API server writes the Events last, so what follows them is known even then.
+    """
     try:
         if len(body) <= LARGEST:
             return _page_decoder.decode(body)
@@ -191,7 +194,7 @@ def _decoded(body: bytes) -> _Page:
 
 
 def evictions_in(raw: msgspec.Raw, cluster: Cluster, before: float) -> Iterator[Evicted]:
-    """Yields the evictions before a time that an Event tells of, in a queue that the namespace's pods may choose."""
+    """Yields the evictions before a time that an Event reports, with a queue that pods of its namespace may choose."""
     try:
         meta = _event_decoder.decode(raw).metadata
         text = (meta.annotations or {}).get(EVICTED, "")
