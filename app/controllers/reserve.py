@@ -113,8 +113,7 @@ class Reserve:
                 break
             job = cluster.groups.job(*key)
             if job is not None and cluster.reservations.reserved.of_job(*key):
-                started = len(job.standing) >= job.minimum
-                if await self._promises.look(group, job, started=started, may_move=False):
+                if await self._promises.look(group, job, started=job.has_started, may_move=False):
                     kept.add(key)
                 await asyncio.sleep(0)
         return kept

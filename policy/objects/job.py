@@ -35,6 +35,11 @@ class Job:
         return len(self.standing) + len(self.granted)
 
     @property
+    def has_started(self) -> bool:
+        """Whether as many members stand as it takes to start."""
+        return len(self.standing) >= self.minimum
+
+    @property
     def priority(self) -> int:
         """The highest priority of the members that are not on a node yet."""
         return max((pod.priority for pod in self.waiting + self.granted), default=0)

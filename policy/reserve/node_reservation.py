@@ -130,7 +130,7 @@ def _none_at_all(
     job: Job, own: Collection[Reservation], terms: Terms, now: float, *, early: bool
 ) -> ReserveDecision | None:
     """Returns the reason if no node is to be reserved for a job whatever else there is, or None."""
-    if len(job.standing) >= job.minimum:
+    if job.has_started:
         return ReserveDecision(job, (), READY, "it has started")
     since = min((each.since for each in own), default=now)
     if now - since > terms.max_duration:
