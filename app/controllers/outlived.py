@@ -58,7 +58,7 @@ class Outlived:
         due, relied_on = await self._due()
         pause = Pause()
         for pod in relied_on:
-            if pod.uid not in self._tasks and not self._seats.are_kept_from(pod.namespace):
+            if not self._seats.are_kept_from(pod.namespace):
                 self._tasks.begin(group, pod.uid, self._evict_if_still_due(pod.uid, pod.namespace))
             await pause.if_due()
         for namespace in sorted(due, key=lambda each: (each <= self._last, each)):
