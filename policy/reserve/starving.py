@@ -175,6 +175,11 @@ def _kind(cluster: Cluster, pod: Pod) -> Hashable:
     """Returns a key for pods of which one could start if another could: a group, or all that matters to a pod alone."""
     if (pod.namespace, pod.group) in cluster.membership.groups:
         return pod.namespace, pod.group
+    return kind_alone(cluster, pod)
+
+
+def kind_alone(cluster: Cluster, pod: Pod) -> Hashable:
+    """Returns a key for pods in no group that rules, nodes and promised starts treat alike, as things are now."""
     too_long = cluster.ledger.runs_too_long(pod)
     until = cluster.reservations.nodes.first_start_after(pod)
     return signature.by_rules_and_nodes(pod, pod.queue), too_long, until

@@ -20,7 +20,6 @@ from policy.cluster.cluster import Cluster
 from policy.cluster.unschedulable import PATIENCE
 from policy.nodes import fit
 from policy.nodes.scores import scores
-from policy.objects import signature
 from policy.objects.batch_job import BatchJob
 from policy.objects.group import Key
 from policy.objects.pod import Pod, Unschedulable, turn
@@ -232,10 +231,7 @@ class Simulation:
             or self.cluster.reservations.reserved.of_pod(pod.uid)
         ):
             return pod.uid
-        cluster = self.cluster
-        too_long = cluster.ledger.runs_too_long(pod)
-        until = cluster.reservations.nodes.first_start_after(pod)
-        return signature.by_rules_and_nodes(pod, pod.queue), too_long, until
+        return starving.kind_alone(self.cluster, pod)
 
     def _try(self, pod: Pod) -> str:
         """Makes one attempt of the scheduler: its own filters first, then ours. Returns the message if it fails."""
