@@ -290,7 +290,7 @@ def simulate(
     from app.whatif import charts  # noqa: PLC0415
 
     try:
-        settings = cli_whatif.settings_of(config)
+        settings = settings_module.of_file(config)
         read = cli_whatif.scenario_of(directory, settings)
         for problem in read.problems:
             say(problem, err=True)
@@ -354,7 +354,7 @@ def replay(
     output: Annotated[str, typer.Option("--output", "-o", help="table, json or csv.")] = "table",
 ) -> None:
     """Play a recorded workload with a policy or several: who would have waited how long, and what been evicted."""
-    from app import cli_replay, cli_whatif  # noqa: PLC0415
+    from app import cli_replay  # noqa: PLC0415
     from app.replay.log import CannotRead  # noqa: PLC0415
     from app.replay.player import Manner  # noqa: PLC0415
     from policy.simulate.replay import PingPong  # noqa: PLC0415
@@ -378,7 +378,7 @@ def replay(
             say(f"{log}: {problem}", err=True)
         if read.wrong or read.without_run:
             say(f"{log}: {read.wrong} lines cannot be read, {read.without_run} jobs did not run", err=True)
-        answer = cli_replay.play(asked, read, cli_whatif.settings_of(config))
+        answer = cli_replay.play(asked, read, settings_module.of_file(config))
         if report is not None:
             report.write_text(cli_replay.report(answer, log.name), encoding="utf-8")
     except (CannotRead, InvalidDuration, InvalidSettings, OSError) as error:

@@ -8,7 +8,6 @@ from typing import Any
 
 import yaml
 
-from app import settings as settings_module
 from app.inert import say
 from app.problems import Problem
 from app.settings import Settings
@@ -49,11 +48,6 @@ def reference(text: str) -> dict[str, Any]:
     if len(names) not in (1, 2) or not all((kind, *names)):
         raise CannotSimulate(f"{text!r} must be KIND/NAME or KIND/NAMESPACE/NAME")
     return {"kind": kind, "name": names[-1]} | ({"namespace": names[0]} if len(names) > 1 else {})
-
-
-def settings_of(config: Path | None) -> Settings:
-    """Loads the settings of a configuration file; the defaults without one. Raises InvalidSettings."""
-    return settings_module.load(["--config", str(config)] if config else [])
 
 
 def scenario_of(directory: Path, settings: Settings) -> Scenario:

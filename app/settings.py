@@ -677,6 +677,14 @@ def load(arguments: Sequence[str]) -> Settings:
         raise InvalidSettings(f"{to_camel(field[1]) if field else 'settings'}: {error.__cause__ or error}") from error
 
 
+def of_file(file: Path | None) -> Settings:
+    """Loads the settings of a configuration file and the environment; without a file see ``load``.
+
+    Raises InvalidSettings.
+    """
+    return load(["--config", str(file)] if file else [])
+
+
 def unknown_variables(environment: Iterable[str]) -> dict[str, str]:
     """Finds variables that look like settings but are not, each with the closest setting (or an empty text).
 

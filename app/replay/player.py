@@ -194,7 +194,7 @@ class Player:
         file = policy.folder / SETTINGS if policy.folder is not None else None
         if file is None or not file.is_file():
             return self._settings
-        return settings_module.load(["--config", str(file)])
+        return settings_module.of_file(file)
 
     def _cluster(self, policy: Policy, settings: Settings) -> Cluster:
         if policy.folder is not None:
