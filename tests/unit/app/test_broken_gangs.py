@@ -4,12 +4,18 @@ from tests.unit.app.given import pod, see
 from tests.unit.app.reclaim_world import ApiServer, lending_gang
 
 
-def test_what_is_left_of_a_gang_that_a_budget_protects_in_part_goes_after_a_while():
-    world = lending_gang(broken_gang_grace=30)
+def broken_gang(**settings):
+    """A gang of which a budget let one pod go for the owner of its room, which has come by now."""
+    world = lending_gang(broken_gang_grace=30, **settings)
     world.blocks_all_but(1)
     world.passes(1)
     assert len(world.left()) == 2
     see(world.store, pod("owner", "b", nodeName="n1"))
+    return world
+
+
+def test_what_is_left_of_a_gang_that_a_budget_protects_in_part_goes_after_a_while():
+    world = broken_gang()
     world.passes(29)
     assert len(world.left()) == 2
     world.passes(2)
@@ -20,20 +26,14 @@ def test_what_is_left_of_a_gang_that_a_budget_protects_in_part_goes_after_a_whil
 
 
 def test_a_gang_that_is_whole_again_in_time_stays():
-    world = lending_gang(broken_gang_grace=30)
-    world.blocks_all_but(1)
-    world.passes(1)
-    see(world.store, pod("owner", "b", nodeName="n1"))
+    world = broken_gang()
     see(world.store, world.running("again"))
     world.passes(40)
     assert len(world.left()) == 2
 
 
 def test_of_what_is_left_of_a_gang_the_system_keeps_its_pods():
-    world = lending_gang(broken_gang_grace=30)
-    world.blocks_all_but(1)
-    world.passes(1)
-    see(world.store, pod("owner", "b", nodeName="n1"))
+    world = broken_gang()
     critical, _ = world.left()
     item = world.running(critical.removeprefix("a/"))
     see(world.store, item | {"spec": item["spec"] | {"priority": 2_000_000_000}})
@@ -43,10 +43,7 @@ def test_of_what_is_left_of_a_gang_the_system_keeps_its_pods():
 
 
 def test_of_what_is_left_of_a_gang_pods_stay_whose_eviction_would_fail_their_job():
-    world = lending_gang(broken_gang_grace=30)
-    world.blocks_all_but(1)
-    world.passes(1)
-    see(world.store, pod("owner", "b", nodeName="n1"))
+    world = broken_gang()
     fragile, _ = world.left()
     name = fragile.removeprefix("a/")
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": name, "controller": True}
@@ -58,9 +55,6 @@ def test_of_what_is_left_of_a_gang_pods_stay_whose_eviction_would_fail_their_job
 
 
 def test_what_is_left_of_a_gang_stays_where_that_is_wanted():
-    world = lending_gang(clean_up_broken_gangs=False)
-    world.blocks_all_but(1)
-    world.passes(1)
-    see(world.store, pod("owner", "b", nodeName="n1"))
+    world = broken_gang(clean_up_broken_gangs=False)
     world.passes(100)
     assert len(world.left()) == 2
