@@ -25,6 +25,7 @@ from app.store.pods import PODS
 from app.store.queues import QUEUES
 from app.store.store import Store
 from policy.cluster.cluster import Cluster
+from policy.objects.reservation import STARVING, PodName, Reservation
 from policy.quota.admission import Rules
 
 Json = dict[str, Any]
@@ -114,6 +115,17 @@ def store_with(*items: Json, clock: Clock | None = None, **options: Any) -> Stor
     store = empty_store(clock, **options)
     see(store, *items)
     return complete(store)
+
+
+def reserve(
+    store: Store, name: str = "big", on: str = "n1", namespace: str = "a", *, job: str = "", promised: float = 0.0
+) -> None:
+    """A node is reserved for a pod that starves, which is a job of its own unless one is named."""
+    who = PodName(namespace, name, f"{namespace}/{name}")
+    made = Reservation(
+        f"starving-{name}", who, on, (), 0.0, STARVING, job=job or f"pods/{name}", promised_start=promised
+    )
+    store.cluster.upsert_reservation(made)
 
 
 class Client:

@@ -12,11 +12,10 @@ import pytest
 from app.actuators.recording import RecordingActuator
 from app.extender.endpoints import Extender
 from app.store.budgets import BUDGETS
-from policy.objects.reservation import STARVING, PodName, Reservation
 from policy.preemption import victims
 from policy.quota.admission import Rules
 from policy.stepwise import at_once
-from tests.unit.app.given import made, namespace, node, pod, queue, quota, refused, see, store_with
+from tests.unit.app.given import made, namespace, node, pod, queue, quota, refused, reserve, see, store_with
 from tests.unit.app.lines import lines_of, lines_once
 
 EPOCH = 1_000_000_000.0
@@ -102,9 +101,7 @@ def reserving(number, promised=EPOCH + 3600):
     store = store_with(*objects, *(refused(pod(f"big-{name}", "b", {"cpu": "3"})) for name in names[:number]))
     store.cluster.protection.pass_time(EPOCH)
     for name in names[:number]:
-        who = PodName("b", f"big-{name}", f"b/big-{name}")
-        made = Reservation(name, who, name, (), 0.0, STARVING, job=f"pods/{who.name}", promised_start=promised)
-        store.cluster.upsert_reservation(made)
+        reserve(store, f"big-{name}", name, "b", promised=promised)
     return Extender(store, RecordingActuator(store))
 
 

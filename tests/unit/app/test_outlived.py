@@ -11,8 +11,20 @@ from app.settings import RunTimeSettings
 from app.store.budgets import BUDGETS
 from app.store.heeded import PREEMPTIBLE
 from policy.cluster.run_times import LOOK
-from policy.objects.reservation import STARVING, PodName, Reservation
-from tests.unit.app.given import Clock, look_once, made, namespace, node, pod, queue, quota, refused, see, store_with
+from tests.unit.app.given import (
+    Clock,
+    look_once,
+    made,
+    namespace,
+    node,
+    pod,
+    queue,
+    quota,
+    refused,
+    reserve,
+    see,
+    store_with,
+)
 
 EPOCH = 1_767_225_600.0
 STARTED = "2026-01-01T00:00:00Z"
@@ -161,9 +173,7 @@ def promised(number, *others, promise=1.0, api=RecordingActuator):
     store = store_with(node(cpu="9999", pods="9999"), node("n2"), *bounds, *outlived(number), *others, clock=clock)
     see(store, refused(pod("big", "b", {"cpu": "9999"})), refused(pod("next", "b", {"cpu": "9999"})))
     for name, start in {"next": 0.0, "big": promise}.items():
-        who = PodName("b", name, f"b/{name}")
-        made = Reservation(name, who, "n1", (), 0.0, STARVING, job=f"pods/{name}", promised_start=start)
-        store.cluster.upsert_reservation(made)
+        reserve(store, name, namespace="b", promised=start)
     store.cluster.epoch, clock.now = EPOCH, 9999.0
     actuator = api(store)
     asyncio.run(look_once(Outlived(store, actuator, RunTimeSettings(evict=True))))

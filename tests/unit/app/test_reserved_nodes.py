@@ -9,7 +9,7 @@ from policy.queueing.waking import to_wake
 from policy.quota import kept_nodes
 from policy.quota.admission import Rules
 from tests.unit.app import given
-from tests.unit.app.given import client_of, node, pod, quota, refused, see
+from tests.unit.app.given import client_of, node, pod, quota, refused, reserve, see
 from tests.unit.app.test_quota_metrics import samples_of, value
 
 store_with = partial(given.store_with, rules=Rules(whole_nodes=True))
@@ -25,12 +25,6 @@ def pod_group(name="gang", namespace="a", minimum=2):
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"minMember": minimum},
     }
-
-
-def reserve(store, name="big", on="n1", namespace="a", job=None):
-    who = PodName(namespace, name, f"{namespace}/{name}")
-    job = job or f"pods/{name}"
-    store.cluster.upsert_reservation(Reservation(f"starving-{name}", who, on, (), 0.0, STARVING, job=job))
 
 
 @pytest.fixture
