@@ -4,9 +4,8 @@ No verb waits for anything but its own body, except bind, whose task is a write.
 pods nor quotas. Nothing is decided while the state of the cluster is incomplete or stale.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from functools import cache, partial
 
 import structlog
 
@@ -64,7 +63,7 @@ class Extender:
         self._ensure_ready()
         if pod.needs is not None:
             self._ensure_known(pod)
-        names = cache(partial(wire.Candidates, args))
+        names = wire.Candidates(args)
         try:
             answer = self._decide(pod, names)
         except Unsettled as unsettled:
@@ -76,7 +75,7 @@ class Extender:
         if refused is None:
             self.decisions.note(pod, "admitted", None)
             log.debug("admitted", namespace=pod.namespace, pod=pod.name)
-            return "admitted", _some_pass(args, names(), answer) if answer.failed else wire.all_pass(args)
+            return "admitted", _some_pass(args, names, answer) if answer.failed else wire.all_pass(args)
         for rule in {rule.name for rule in answer.failed.values()} or {refused.rule}:
             metrics.REFUSALS.labels(rule).inc()
         log.debug("refused", namespace=pod.namespace, pod=pod.name, rule=refused.rule, message=refused.message)
@@ -84,7 +83,7 @@ class Extender:
         if self.observe:
             self.store.cluster.grant(pod, self.store.clock())
             return "would-refuse", wire.all_pass(args)
-        return "refused", _some_pass(args, names(), answer) if answer.failed else wire.none_pass(args, refused.message)
+        return "refused", _some_pass(args, names, answer) if answer.failed else wire.none_pass(args, refused.message)
 
     def prioritize(self, body: bytes) -> Answer:
         """Scores the candidate nodes. A node that is not named scores 0, so an empty reply is no preference."""
@@ -161,20 +160,19 @@ class Extender:
             return known
         return wire.read_pod(obj)
 
-    def _decide(self, pod: Pod, names: Callable[[], Collection[str]]) -> Filtered:
+    def _decide(self, pod: Pod, names: Collection[str]) -> Filtered:
         """Asks the cluster. In observe mode it asks ``admit`` alone, so that no grant is withdrawn for kept nodes."""
-        cluster, now = self.store.cluster, self.store.clock()
         if self.observe:
-            return Filtered(cluster.admit(pod, now, names() if cluster.gangs.gated(pod) else None))
+            return Filtered(self.store.cluster.admit(pod, self.store.clock(), names))
         if pod.group:
             return self._decide_on_member(pod, names)
-        return cluster.filter(pod, now, names)
+        return self.store.cluster.filter(pod, self.store.clock(), lambda: names)
 
-    def _decide_on_member(self, pod: Pod, names: Callable[[], Collection[str]]) -> Filtered:
+    def _decide_on_member(self, pod: Pod, names: Collection[str]) -> Filtered:
         cluster = self.store.cluster
-        answer = cluster.filter(pod, self.store.clock(), names)
+        answer = cluster.filter(pod, self.store.clock(), lambda: names)
         if self.native.concerns(cluster, pod, answer):
-            return self.native.narrow(cluster, pod, answer, names(), respect_budgets=self.respect_budgets)
+            return self.native.narrow(cluster, pod, answer, names, respect_budgets=self.respect_budgets)
         return answer
 
     def _admit_again(self, pod: Pod, node: str) -> str:
@@ -206,8 +204,7 @@ class Extender:
             raise Problem(503, f"not decided yet: {why}", retry_after=NOT_SYNCED_RETRY)
 
     def _ensure_ready(self) -> None:
-        reason = self.store.unready()
-        if reason:
+        if reason := self.store.unready():
             raise Problem(503, reason, retry_after=NOT_SYNCED_RETRY)
 
 

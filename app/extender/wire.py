@@ -255,37 +255,39 @@ class Candidates(Collection[str]):
     All but ``in`` raises Problem (400) for what cannot be decoded.
     """
 
-    __slots__ = ("_args", "_names", "_plain")
+    __slots__ = ("_args", "_known_plain", "_names")
+    _names: list[str] | None
+    _known_plain: bytes | None
 
     def __init__(self, args: ExtenderArgs) -> None:
-        self._args = args
-        self._names: list[str] | None = None
-        names = bytes(args.node_names)
-        self._plain = names if args.node_names != NULL and b"\\" not in names else b""
-        """The list in JSON, if no name has an escape there: then a quote only begins or ends a name."""
+        self._args, self._names, self._known_plain = args, None, None  # most questions need neither
 
     def __contains__(self, name: object) -> bool:
-        return b'"%b"' % str(name).encode() in self._plain if self._plain else name in self._read()
+        return b'"%b"' % str(name).encode() in plain if (plain := self._plain) else name in self._read()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._read())
 
     def __len__(self) -> int:
-        return len(self._read()) if not self._plain else self._plain.count(b'"') // 2
+        return len(self._read()) if self._names is not None or not self._plain else self._plain.count(b'"') // 2
 
     def without(self, names: Collection[str]) -> bytes:
         """Returns the list in JSON without these names, in the order of the request."""
-        if self._plain and self._names is None and len(names) <= FEW:
+        if self._names is None and len(names) <= FEW and self._plain:
             left = b"%b," % self._plain[1:-1]
             for name in names:
                 left = left.replace(b'"%b",' % name.encode(), b"", 1)
             if len(left) == len(self._plain) - 1 - sum(len(name) + len('"",') for name in names):
                 return b"[%b]" % left.rstrip(b", \t\r\n")
-        passing = filterfalse(names.__contains__, self._read())
-        if not self._plain:
-            return _encoder.encode(list(passing))
-        joined = '","'.join(passing)
-        return b'["%b"]' % joined.encode() if joined else b"[]"
+        return _encoder.encode(list(filterfalse(names.__contains__, self._read())))
+
+    @property
+    def _plain(self) -> bytes:
+        """The list in JSON, if no name has an escape there: then a quote only begins or ends a name. Else empty."""
+        if self._known_plain is None:
+            names = bytes(self._args.node_names)
+            self._known_plain = names if self._args.node_names != NULL and b"\\" not in names else b""
+        return self._known_plain
 
     def _read(self) -> list[str]:
         if self._names is None:

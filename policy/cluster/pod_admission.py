@@ -39,6 +39,10 @@ class Filtered:
     failed: Mapping[str, Rule[None]] = field(default_factory=dict)
 
 
+PASSED = Filtered()
+"""The answer for a pod that is admitted and kept from no node, as most are: one for all."""
+
+
 class PodAdmission:
     """Asks the rules of quotas, queues and gangs, in this order, and grants pods in the ledger. It has no state."""
 
@@ -58,16 +62,17 @@ class PodAdmission:
         if pod.group and (node := cluster.gangs.node_for(pod.uid)) and not cluster.is_exempt(pod):
             return Filtered(None, dict.fromkeys((name for name in names() if name != node), HELD))
         held, reserved = cluster.reservations.held_and_reserved_from(pod)
-        failed: dict[str, Rule[None]] = {}
+        answer = PASSED
         if held or reserved:
             offered = names()
             failed = dict.fromkeys(_among(offered, held), HELD) | dict.fromkeys(_among(offered, reserved), RESERVED)
             if failed and len(failed) == len(offered) and not cluster.is_placed(pod.uid):
                 cluster.withdraw(pod.uid)  # the pod cannot be placed now, so it must not count
                 return Filtered(refusal_by({*failed.values()}), failed)
+            answer = Filtered(None, failed)
         if cluster.reservations.reserved.by_name:
             cluster.reservations.nodes.note_answer(pod, held | reserved if held else reserved)
-        return Filtered(None, failed)
+        return answer
 
     def admit(self, pod: Pod, now: float, offered: Collection[str] | None = None) -> Refusal | None:
         """Admits a pod that the scheduler wants to place: grants it and returns None, or returns what refuses it.

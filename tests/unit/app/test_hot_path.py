@@ -39,9 +39,9 @@ def asking(candidates=2, namespace="team-0", **requests):
 
 
 VERBS = {
-    "filter, admitted": ("filter", {}, 455),
-    "filter, refused": ("filter", {"cpu": "101"}, 330),
-    "prioritize": ("prioritize", {}, 60),
+    "filter, admitted": ("filter", {}, 452),
+    "filter, refused": ("filter", {"cpu": "101"}, 329),
+    "prioritize": ("prioritize", {}, 33),
 }
 
 
@@ -105,7 +105,7 @@ def reserving(number, promised=EPOCH + 3600):
     return Extender(store, RecordingActuator(store))
 
 
-@pytest.mark.parametrize(("offered", "bound"), [((100, 500), 57), ((0, 500), 69)], ids=["no reserved node", "all"])
+@pytest.mark.parametrize(("offered", "bound"), [((100, 500), 54), ((0, 500), 65)], ids=["no reserved node", "all"])
 def test_a_hundred_promised_starts_take_an_answer_few_more_steps(offered, bound):
     question = {"Pod": pod("new", "team-0"), "NodeNames": [f"n{each}" for each in range(*offered)]}
 
