@@ -15,10 +15,21 @@ import structlog
 
 from app.actuators import resource_quotas
 from app.actuators.events import Event, Series, told
-from app.actuators.protocol import ActionFailed, AlreadyThere, Blocked, NoRight, Rejected, TimedOut
+from app.actuators.protocol import ActionFailed, AlreadyThere, Blocked, NoRight, Rejected, TimedOut, Unanswered
 from app.inert import inert
 from app.kube.client import KubeClient
-from app.kube.job_patches import MANAGER, disowning, lowering, path_of, start, suspension
+from app.kube.job_patches import (
+    MANAGER,
+    Patch,
+    disowning,
+    is_lowered,
+    is_started,
+    is_suspended,
+    lowering,
+    path_of,
+    start,
+    suspension,
+)
 from app.kube.said import said
 from app.kube.scheduling_gates import removal
 from app.store.heeded import COUNTS_IN, EVICT_AT, EVICTED
@@ -137,22 +148,58 @@ class KubernetesActuator:
         job = pod.stands_for
         assert job is not None, "only stand-ins are started"  # noqa: S101
         path = path_of(job.kind, pod.namespace, job.name)
-        await self._patch_job(path, start(job), is_elastic=job.least > 0)
+        await self._change_job(path, start(job), is_started(job), is_elastic=job.least > 0)
 
     async def suspend_job(self, job: BatchJob) -> None:
         """Suspends a Job if it is not suspended yet. Raises Rejected, ActionFailed."""
-        await self._patch_job(path_of(job.kind, job.namespace, job.name), suspension(job), is_elastic=job.least > 0)
+        path = path_of(job.kind, job.namespace, job.name)
+        await self._change_job(path, suspension(job), is_suspended(job), is_elastic=job.least > 0)
 
     async def lower_job(self, job: BatchJob, to: int) -> None:
         """Lowers the parallelism of a Job if it is as it was seen. Raises Rejected, NoRight, ActionFailed."""
-        await self._patch_job(path_of(job.kind, job.namespace, job.name), lowering(job, to), is_elastic=True)
+        path = path_of(job.kind, job.namespace, job.name)
+        await self._change_job(path, lowering(job, to), is_lowered(job, to), is_elastic=True)
 
-    async def _patch_job(self, path: str, patch: list[dict[str, Any]], *, is_elastic: bool) -> None:
+    async def _change_job(self, path: str, patch: Patch, done: Patch, *, is_elastic: bool) -> None:
+        """Changes a Job; ``done`` are tests that it is so already. Raises Rejected, NoRight, ActionFailed.
+
+        If the connection ends before an answer comes, it asks at once again: the tests let nothing change twice. A
+        change that was made although its answer was lost counts as done, whenever it is asked for again.
+        """
+        lost: ActionFailed | None = None
+        while True:
+            try:
+                await self._patch_job(path, patch, is_elastic=is_elastic)
+            except Rejected as rejected:
+                if rejected.unknown or not (found := await self._found(path, done)):
+                    raise
+                if is_elastic:
+                    await self._disown(path, found)
+            except ActionFailed as failure:
+                if lost is None and failure.unknown:
+                    lost = failure
+                    continue
+                raise lost or failure from failure
+            return
+
+    async def _patch_job(self, path: str, patch: Patch, *, is_elastic: bool) -> None:
         """Changes a Job. Fields of an elastic one are the user's. Raises Rejected, NoRight, ActionFailed."""
         if is_elastic:
             await self._disown(path, await self._patch_exactly(f"{path}?fieldManager={MANAGER}", patch))
         else:
             await self._patch_exactly(path, patch)
+
+    async def _found(self, path: str, tests: Patch) -> bytes:
+        """Returns an object if it passes these tests, or nothing. It takes no right but that to patch it.
+
+        Raises Unanswered.
+        """
+        try:
+            return await self._send("PATCH", path, tests, JSON_PATCH)
+        except Refused:
+            return b""
+        except ActionFailed as failure:
+            raise Unanswered(str(failure)) from failure
 
     async def _disown(self, path: str, answer: bytes) -> None:
         """Gives up the ownership of the fields of a Job that were written. Otherwise its applies may conflict.
@@ -163,7 +210,7 @@ class KubernetesActuator:
             if patch := disowning(_written.decode(answer).metadata.managed_fields):
                 await self._send("PATCH", path, patch, JSON_PATCH)
 
-    async def _patch_exactly(self, path: str, patch: list[dict[str, Any]]) -> bytes:
+    async def _patch_exactly(self, path: str, patch: Patch) -> bytes:
         """Sends a JSON patch with tests; returns the object as it is then, empty if it is gone.
 
         Raises Rejected, NoRight, ActionFailed.
@@ -361,14 +408,16 @@ class KubernetesActuator:
     async def _send(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> bytes:
         """Sends a write; returns the answer.
 
-        Raises Refused if the API server refuses, TimedOut or ActionFailed if it does not answer.
+        Raises Refused if the API server refuses, TimedOut, Unanswered or ActionFailed if it does not answer.
         """
         try:
             status, answer = await self._client.send(method, path, body, content_type, timeout=TIMEOUT)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ConnectionTimeoutError):
                 raise TimedOut(f"the API server has not answered within {TIMEOUT:g} s") from error
-            raise ActionFailed(f"the API server cannot be reached: {type(error).__name__}") from error
+            was_sent = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
+            failure = Unanswered if was_sent else ActionFailed
+            raise failure(f"the API server cannot be reached: {type(error).__name__}") from error
         if status >= HTTPStatus.MULTIPLE_CHOICES:
             raise Refused(status, said(answer))
         return answer
@@ -411,6 +460,7 @@ class Refused(ActionFailed):
         """``message`` is that of the API server."""
         super().__init__(f"the API server answered {status}: {message}")
         self.status = status
+        self.unknown = status == HTTPStatus.GATEWAY_TIMEOUT  # it waits no longer, and the write may go on
 
 
 def _time(seconds: float) -> str | None:

@@ -12,7 +12,9 @@ from policy.objects.reservation import PodName, Reservation
 
 
 class ActionFailed(Exception):
-    """The action was not done; the text says why."""
+    """The action was not done; the text says why. ``unknown``: nobody knows, as no answer has come; perhaps it was."""
+
+    unknown = False
 
 
 class Blocked(ActionFailed):
@@ -33,6 +35,14 @@ class Rejected(ActionFailed):
 
 class TimedOut(Rejected):
     """No answer came in time: usually a webhook of the namespace hangs."""
+
+    unknown = True
+
+
+class Unanswered(ActionFailed):
+    """The connection ended before an answer came."""
+
+    unknown = True
 
 
 class Actuator(Protocol):
@@ -57,21 +67,21 @@ class Actuator(Protocol):
         """Removes only our scheduling gate from a pod. Does nothing if the pod is gone. Raises ActionFailed."""
 
     async def start_job(self, pod: Pod) -> None:
-        """Starts the Job that a stand-in represents: it is suspended no more. Does nothing if it is gone.
+        """Starts the Job that a stand-in represents: it is suspended no more. Does nothing if it is gone or started.
 
         Raises Rejected if it is not as it was seen, NoRight, ActionFailed.
         """
 
     async def suspend_job(self, job: BatchJob) -> None:
-        """Suspends a Job: its controller deletes all of its pods. Does nothing if it is gone.
+        """Suspends a Job: its controller deletes all of its pods. Does nothing if it is gone, or suspended already.
 
-        Raises Rejected if it is suspended already, ActionFailed.
+        Raises Rejected if it is not as it was seen, ActionFailed.
         """
 
     async def lower_job(self, job: BatchJob, to: int) -> None:
         """Lowers the parallelism of an elastic Job, so that its controller deletes some of its pods.
 
-        Does nothing if it is gone. Raises Rejected if it is not as it was seen, ActionFailed.
+        Does nothing if it is gone, or so already. Raises Rejected if it is not as it was seen, ActionFailed.
         """
 
     async def give_notice(self, victim: PodName, at: float | None) -> None:

@@ -14,6 +14,7 @@ from app.actuators.events import Event, about_pod
 from app.actuators.protocol import ActionFailed, Actuator, NoRight, Rejected
 from app.controllers.keyed_backoff import KeyedBackoff
 from app.controllers.started_in_part import StartedInPart
+from app.controllers.unanswered_starts import UnansweredStarts
 from app.controllers.write_seats import WriteSeats
 from app.observability import metrics
 from app.observability.queue_metrics import label_of
@@ -59,6 +60,7 @@ class Gates:
         self._withdrawn: set[str] = set()
         self._told_of_right: set[str] = set()
         self._started_in_part = StartedInPart(store, actuator, self._start_seats)
+        self._unanswered = UnansweredStarts(store, of_jobs.start_patience / 2)
         self._not_before = float("-inf")
         self._pause = SOON[0]
         self._adopted = False
@@ -82,6 +84,7 @@ class Gates:
             ungating.adopt(cluster, now)
             cluster.queued_jobs.late = []  # an earlier leader has told of them, or they are long past
         self._started_in_part.look(group)
+        await self._ask_again(group)
         for uid in [uid for uid in self._withdrawn if not self._rejected.holds(uid, now)]:
             self._withdrawn.discard(uid)
             cluster.gate_admission.regate(uid, now)
@@ -113,14 +116,32 @@ class Gates:
                     if self._are_kept_from(pod.namespace):
                         self._regate(pods[at:])
                         break
-                    opening = group.create_task(self._open(pod))
-                    opening.add_done_callback(partial(self._end_opening, pod))
+                    self._begin(group, pod)
                     await self._take_seat(self._seats_for(pod), pods[at + 1 :])
                 await asyncio.sleep(0)
         finally:
             self._gate_seats.give_back()
             self._start_seats.give_back()
         return worked
+
+    async def _ask_again(self, group: asyncio.TaskGroup) -> None:
+        """Asks again, in the group, for starts of which nobody knows whether they were made."""
+        for pod, waits_since in self._unanswered.seen():
+            self._note_start(pod, waits_since)
+        for pod in self._unanswered.given_up():
+            self._put_off(pod)
+        due = [pod for pod in self._unanswered.due() if not self._rejected.holds(pod.uid, self._store.clock())]
+        for pod in due:
+            if not await self._start_seats.take_for(pod.namespace):
+                continue
+            if self._unanswered.ask_again(pod):
+                self._begin(group, pod)
+            else:
+                self._start_seats.give_back()
+
+    def _begin(self, group: asyncio.TaskGroup, pod: Pod) -> None:
+        opening = group.create_task(self._open(pod))
+        opening.add_done_callback(partial(self._end_opening, pod))
 
     def _seats_for(self, pod: Pod) -> WriteSeats:
         return self._gate_seats if pod.stands_for is None else self._start_seats
@@ -149,7 +170,6 @@ class Gates:
             self._store.cluster.gate_admission.regate(pod.uid, self._store.clock())
 
     async def _open(self, pod: Pod) -> None:
-        cluster, clock = self._store.cluster, self._store.clock
         whole = pod.stands_for is not None
         act, counter = self._actuator.open_gate, metrics.GATES_OPENED
         if whole:
@@ -166,22 +186,47 @@ class Gates:
                 log.warning(what, namespace=pod.namespace, pod=pod.name, error=str(failure))
             if no_right:
                 self._tell_of_right(pod)
-            if no_right or isinstance(failure, Rejected):
-                self._rejected.put(pod.uid, clock())
-                self._withdrawn.add(pod.uid)
-                cluster.gate_admission.back_off(pod.uid, clock())  # no attempt until then, so that others go on
-            else:
-                self._not_before = clock() + self._pause
-                self._pause = min(2 * self._pause, SOON[1])
-                cluster.gate_admission.regate(pod.uid, clock())
+            self._note_failure(pod, waits_since, failure)
         else:
-            self._pause = SOON[0]
-            self._rejected.clear(pod.uid)
             if whole:
-                self._tell_of_start(pod, waits_since)
+                self._note_start(pod, waits_since)
             else:
+                self._note_answer(pod)
                 counter.labels("opened").inc()
                 log.debug("gate opened", namespace=pod.namespace, pod=pod.name)
+
+    def _note_failure(self, pod: Pod, waits_since: float, failure: ActionFailed) -> None:
+        """Lets others go on if it concerns this pod alone. Keeps its grant while a Job may have been started."""
+        kept, now = pod.stands_for is not None and failure.unknown, self._store.clock()
+        if kept:
+            self._unanswered.keep(pod, waits_since)
+        else:
+            self._unanswered.end(pod.uid)
+        if not isinstance(failure, NoRight | Rejected):
+            self._not_before = now + self._pause
+            self._pause = min(2 * self._pause, SOON[1])
+            if not kept:
+                self._regate([pod])
+        elif kept:
+            self._rejected.put(pod.uid, now)
+        else:
+            self._put_off(pod)
+
+    def _put_off(self, pod: Pod) -> None:
+        """Takes a pod out of its line for a while, so that others go on."""
+        now = self._store.clock()
+        self._rejected.put(pod.uid, now)
+        self._withdrawn.add(pod.uid)
+        self._store.cluster.gate_admission.back_off(pod.uid, now)
+
+    def _note_answer(self, pod: Pod) -> None:
+        self._pause = SOON[0]
+        self._rejected.clear(pod.uid)
+        self._unanswered.end(pod.uid)
+
+    def _note_start(self, pod: Pod, waits_since: float) -> None:
+        self._note_answer(pod)
+        self._tell_of_start(pod, waits_since)
 
     def _tell_of_start(self, pod: Pod, waits_since: float) -> None:
         """Tells of a Job that was started, or has grown."""

@@ -58,6 +58,21 @@ def lowering(job: BatchJob, to: int) -> Patch:
     return [*_as_seen(job, suspended=False), _same_parallelism(job), *_parallelism(to, job.asked)]
 
 
+def is_started(job: StandsFor) -> Patch:
+    """Returns tests that a job is as ``start`` leaves it. They change nothing."""
+    return _is_so(job, suspended=False, parallelism=job.granted if job.least else None)
+
+
+def is_suspended(job: BatchJob) -> Patch:
+    """Returns tests that a job is as ``suspension`` leaves it."""
+    return _is_so(job, suspended=True, parallelism=job.asked if job.least else None)
+
+
+def is_lowered(job: BatchJob, to: int) -> Patch:
+    """Returns tests that a Job is as ``lowering`` leaves it."""
+    return _is_so(job, suspended=False, parallelism=to)
+
+
 def disowning(managed_fields: Sequence[dict[str, Any]]) -> Patch:
     """Returns a JSON patch by which no field of an object is ours any more; empty if none is."""
     at = [number for number, entry in enumerate(managed_fields) if entry.get("manager") == MANAGER]
@@ -73,8 +88,16 @@ def _as_seen(job: StandsFor | BatchJob, *, suspended: bool | None) -> Patch:
     ]
 
 
+def _is_so(job: StandsFor | BatchJob, *, suspended: bool, parallelism: int | None) -> Patch:
+    return _as_seen(job, suspended=suspended) + ([] if parallelism is None else [_parallelism_is(parallelism)])
+
+
 def _same_parallelism(job: StandsFor | BatchJob) -> dict[str, Any]:
-    return {"op": "test", "path": "/spec/parallelism", "value": job.parallelism}
+    return _parallelism_is(job.parallelism)
+
+
+def _parallelism_is(number: int) -> dict[str, Any]:
+    return {"op": "test", "path": "/spec/parallelism", "value": number}
 
 
 def _pointer(kind: JobKind) -> str:

@@ -18,8 +18,8 @@ from tests.controlplane.quotaward import Quotaward
 from tests.controlplane.scheduler import Scheduler, extender
 from tests.e2e.test_jobs import failed
 from tests.e2e.test_queued_jobs import lent
-from tests.e2e.test_queued_jobs_policy import controllers, in_force, installed, labelled  # noqa: F401 - fixtures
-from tests.e2e.waiting import bound
+from tests.e2e.test_queued_jobs_policy import controllers, elastic, in_force, installed, labelled  # noqa: F401 - fixtures
+from tests.e2e.waiting import bound, wait_for
 
 TAKE_BACK = {"plan", "suspend", "end of the plan"}
 """Writes of which each is cut once, beside the start."""
@@ -61,6 +61,23 @@ class Cutting(Gateway):
         elif self.how != "its answer is lost":
             os.kill(self.pid, signal.SIGKILL)
         raise aiohttp.ClientConnectionError("cut by the test")
+
+
+class LosingEach(Gateway):
+    """A way to the API server on which the first answer to each change of a Job is lost."""
+
+    def __init__(self, api):
+        super().__init__(api.url, api.ca_file)
+        self.lost: list[bytes] = []
+
+    async def _pass_on(self, request):
+        body = await request.read()
+        of_a_job = request.method == "PATCH" and "/jobs/" in request.path
+        if not of_a_job or body in self.lost or all(each["op"] == "test" for each in json.loads(body)):
+            return await super()._pass_on(request)
+        await super()._pass_on(request)
+        self.lost.append(body)
+        raise aiohttp.ClientConnectionError("lost by the test")
 
 
 class Failing(Quotaward):
@@ -131,3 +148,30 @@ def test_whatever_write_the_leader_fails_at_each_job_is_started_once_for_its_tur
     assert changes(recorder.records, "second") == {"started": 1, "suspended": 0}
     conditions = [c for record in recorder.records for c in record.object.get("status", {}).get("conditions", ())]
     assert not any(each["type"] in ("Failed", "FailureTarget") for each in conditions)
+
+
+@pytest.mark.timeout(600)
+def test_each_change_of_an_elastic_job_is_made_once_though_all_answers_are_lost(cluster, queued, watch):
+    owner, mine, theirs = lent(cluster, queued, watch, cpu=4)
+    with (
+        Recorder(cluster.api, ("jobs",)) as recorder,
+        LosingEach(cluster.api) as way,
+        Quotaward(cluster.control_plane, server=way.url) as quotaward,
+        Scheduler(cluster.control_plane, extender(quotaward.url)),
+    ):
+        cluster.api.create(elastic(queued, 4))
+        wait_for(mine, bound=4)
+        for name in ("o1", "o2", "o3"):
+            cluster.api.create(pod(name, owner))
+            wait_until(lambda name=name: name in bound(theirs), f"{name} has its room")
+        for number, name in enumerate(("o1", "o2", "o3"), start=2):
+            cluster.api.delete("pods", name, owner, grace=0)
+            wait_for(mine, bound=number)
+    specs = [record.object["spec"] for record in recorder.records if record.object["metadata"]["namespace"] == queued]
+    seen = [("suspended" if spec["suspend"] else "runs", spec["parallelism"]) for spec in specs]
+    changed = [now for before, now in pairwise([None, *seen]) if before != now]
+    assert len(way.lost) >= len(changed) - 1
+    assert changed == [
+        *(("suspended", 4), ("runs", 4), ("runs", 3), ("runs", 2)),
+        *(("suspended", 4), ("runs", 2), ("runs", 3), ("runs", 4)),
+    ]

@@ -47,7 +47,7 @@ class Server:
 
     async def send(self, _method, path, patch, _content_type, **_):
         name = path.rpartition("/")[2].partition("?")[0]
-        self.patched.append(name)
+        self.patched += [name] if any(each["op"] != "test" for each in patch) else []
         item = next(item for item in self.items.values() if item["metadata"]["name"] == name)
         spec = item["spec"]
         if name in self.errs or item["metadata"]["uid"] != patch[0]["value"]:
