@@ -327,7 +327,7 @@ async def show_plan(request: Request, store: SyncedStore) -> PlanModel:
 async def _add_reserved(plan: PlanModel, cluster: Cluster, terms: Terms) -> None:
     """Adds the reserved nodes, and those that would be reserved."""
     now = time.time()
-    starve = starving.in_turn(cluster, terms, now)[:PREVIEWED]
+    starve = (await at_leisure(starving.in_turn_steps(cluster, terms, now)))[:PREVIEWED]
     pause = Pause()
     for decision in node_reservation.preview(cluster, starve, terms, now):
         await pause.if_due()

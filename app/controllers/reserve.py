@@ -83,12 +83,7 @@ class Reserve:
         if self._store.unready() or cluster.unsettled:
             return
         now = self._epoch()
-        found, pause = list[tuple[starving.Rank, Job]](), Pause()
-        for each in starving.ranked(cluster, self._terms, now, self._first):
-            if each is not None:
-                found.append(each)
-            await pause.if_due()
-        jobs = [job for _, job in sorted(found, key=lambda each: each[0])]
+        jobs = await at_leisure(starving.in_turn_steps(cluster, self._terms, now, self._first))
         there = {(job.namespace, job.name) for job in jobs}
         missed = {(each.pod.namespace, each.job) for each in reserved} - there
         gone = {key for key in missed if cluster.groups.job(*key) is None}  # otherwise it was reserved during a pause

@@ -54,14 +54,19 @@ class PodDefaults:
     def upsert_limit_range(self, namespace: str, name: str, requests: MilliResources) -> None:
         """Adds or changes a LimitRange."""
         of_namespace = self.limit_ranges.setdefault(namespace, {})
-        if of_namespace.get(name) != requests:
+        before = of_namespace.get(name)
+        if before != requests:
             of_namespace[name] = requests
-            self._add_up(namespace)
+            so_far = [self._requests.get(namespace, NOTHING)] if before is None else of_namespace.values()
+            self._note(namespace, largest(*so_far, requests))
 
     def delete_limit_range(self, namespace: str, name: str) -> None:
         """Removes a LimitRange. Does nothing for an unknown one."""
-        if self.limit_ranges.get(namespace, {}).pop(name, None) is not None:
-            self._add_up(namespace)
+        of_namespace = self.limit_ranges.get(namespace, {})
+        if of_namespace.pop(name, None) is not None:
+            if not of_namespace:
+                del self.limit_ranges[namespace]
+            self._note(namespace, largest(*of_namespace.values()))
 
     def keys_of_limit_ranges(self) -> Iterator[tuple[str, str]]:
         """Yields namespace and name of each LimitRange."""
@@ -77,16 +82,14 @@ class PodDefaults:
             self.runtime_classes.get(template.runtime_class, NOTHING),
         )
 
-    def _add_up(self, namespace: str) -> None:
-        """Computes the defaults of a namespace anew. Of several LimitRanges the largest default of a resource counts.
+    def _note(self, namespace: str, requests: MilliResources) -> None:
+        """Notes the defaults of a namespace. Of several LimitRanges the largest default of a resource counts.
 
         The API server takes the first that it comes across, in no order (LimitRanger goes through them one by one, and
         never replaces a request). So a pod may request the largest, and a Job must not be started on less.
         """
         before = self._requests.pop(namespace, NOTHING)
-        if ranges := self.limit_ranges[namespace]:
-            self._requests[namespace] = largest(*ranges.values())
-        else:
-            del self.limit_ranges[namespace]
-        if self._requests.get(namespace, NOTHING) != before:
+        if requests:
+            self._requests[namespace] = requests
+        if requests != before:
             self._cluster.queued_jobs.defaults_changed(namespace)

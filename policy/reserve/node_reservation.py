@@ -265,7 +265,10 @@ def preview(cluster: Cluster, jobs: list[Job], terms: Terms, now: float) -> Iter
     None stands for a pause within one answer; nothing is changed then either.
     """
     planned: list[Reservation] = []
-    for job in jobs:
+    for each in jobs:
+        job = cluster.groups.job(each.namespace, each.name)
+        if job is None:
+            continue  # it has gone in a pause
         decision = yield from within_steps(partial(_assumed, cluster, planned), decide_steps(cluster, job, terms, now))
         planned += [reservation_of(job, place, now) for place in decision.places]
         yield decision

@@ -7,6 +7,7 @@ So a tenant who keeps an old group and puts new pods into it does not starve ear
 from collections.abc import Collection, Hashable, Iterator
 from dataclasses import dataclass
 from math import inf
+from operator import itemgetter
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from policy.objects.reservation import STARVING, Reservation
 from policy.objects.verdict import Refusal
 from policy.quota import admission
 from policy.reserve.first_of_lines import AT_A_TIME, FirstOfLines, Key, Smallest
-from policy.stepwise import Steps
+from policy.stepwise import Steps, at_once, sorted_steps
 
 UNTRIED = 60.0
 """Seconds after which a pod that no scheduler has judged is not expected to be placed any more."""
@@ -57,16 +58,13 @@ def in_turn(cluster: Cluster, terms: Terms, now: float) -> list[Job]:
 
     ``now`` is in seconds since the epoch.
     """
-    found = filter(None, ranked(cluster, terms, now))
-    return [job for _, job in sorted(found, key=lambda each: each[0])]
+    return at_once(in_turn_steps(cluster, terms, now))
 
 
-def ranked(
-    cluster: Cluster, terms: Terms, now: float, first: FirstOfLines | None = None
-) -> Iterator[tuple[Rank, Job] | None]:
-    """Yields the jobs of ``in_turn`` in any order, each with its rank, and None where only a pause is due.
+def in_turn_steps(cluster: Cluster, terms: Terms, now: float, first: FirstOfLines | None = None) -> Steps[list[Job]]:
+    """Returns the jobs as ``in_turn`` does, in steps between which others may work: look at each of them anew.
 
-    The caller may pause whenever it yields. ``first`` keeps the first of each line from one look to the next.
+    ``first`` keeps the first of each line from one look to the next.
     """
     groups = cluster.membership.groups
     reserved = {(each.pod.namespace, each.job) for each in cluster.reservations.reserved}
@@ -74,7 +72,7 @@ def ranked(
     old = set[Key]()
     for count, uid in enumerate(tried):
         if not count % OLD_AT_A_TIME:
-            yield None
+            yield
         pod = cluster.pods.get(uid)  # it may have gone in a pause
         if pod is not None and is_older(pod, terms.starving_after, now):
             old.add((pod.namespace, job_name(groups, pod)))
@@ -83,14 +81,17 @@ def ranked(
         first = first or FirstOfLines()
         yield from first.find_steps(cluster, tried, terms.ahead, now)
         ahead.update(first.jobs)
-    for namespace, name in reserved | old | ahead:
-        job = cluster.groups.job(namespace, name)
+    found = list[tuple[Rank, Job]]()
+    for key in reserved | old | ahead:
+        yield
+        job = cluster.groups.job(*key)
         if job is None:
             continue
-        key = namespace, name
         if key in reserved or is_starving(cluster, job, terms, now) or (key in ahead and waits(cluster, job, now)):
             early = is_early(job, terms, now)
-            yield (early, *_rank(cluster, job), since(job), namespace, name), job
+            found.append(((early, *_rank(cluster, job), since(job), *key), job))
+    ranked = yield from sorted_steps(found, itemgetter(0))
+    return [job for _, job in ranked]
 
 
 def is_early(job: Job, terms: Terms, now: float) -> bool:

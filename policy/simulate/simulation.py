@@ -115,6 +115,7 @@ class Simulation:
         """Settles once all terminating pods have left, and again once pods tried in vain have lost their claims."""
         for pod in [pod for pod in self.cluster.pods.values() if pod.terminating]:
             self.cluster.delete_pod(pod.uid)
+            yield
         yield from self.settle_steps()
         for _ in range(RESTS):
             steps, before = self.steps, self._what_could_help()
@@ -415,14 +416,14 @@ class Simulation:
     def _reserve_steps(self) -> Steps[None]:
         """Reserves nodes for jobs that starve, and releases them."""
         cluster = self.cluster
-        jobs = starving.in_turn(cluster, self._terms, self.time)
+        jobs = yield from starving.in_turn_steps(cluster, self._terms, self.time)
         there = {(job.namespace, job.name) for job in jobs}
         reserved = list(cluster.reservations.reserved)
         self._lift(each.name for each in reserved if (each.pod.namespace, each.job) not in there)
         for key in [(job.namespace, job.name) for job in jobs]:
             job = cluster.groups.job(*key)
             if job is not None:
-                decision = node_reservation.decide(cluster, job, self._terms, self.time)
+                decision = yield from node_reservation.decide_steps(cluster, job, self._terms, self.time)
                 self._keep_to(decision)
                 if decision.reason == node_reservation.READY:
                     self._end_promise(key)

@@ -5,10 +5,11 @@ showing these objects to a new cluster. So there is only one way in which its su
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
-from typing import Any
+from typing import Any, TypeVar
 
 from policy.cluster.budgets import Budget
 from policy.cluster.cluster import Cluster
@@ -30,8 +31,10 @@ from policy.quota.admission import Rules
 from policy.quota.elastic_quota import ElasticQuota
 from policy.stepwise import Steps
 
+T = TypeVar("T")
+
 SLICE = 20
-"""Nodes that are copied between two pauses: about a millisecond."""
+"""Objects that are copied between two pauses: about a millisecond."""
 FREED = 100
 """Objects of a copy that are freed between two pauses."""
 
@@ -145,25 +148,26 @@ def copy_steps(taken: Snapshot, copies: list[Cluster] | None = None) -> Steps[Cl
     cluster.protection.least.update(taken.min_run_times)
     cluster.ledger.run_time_limits.most.update(taken.max_run_times)
     yield from _copy_bounds_steps(cluster, taken)
-    for number, device_slice in enumerate(taken.device_slices):
-        cluster.devices.upsert_slice(device_slice)
-        if number % SLICE == 0:
-            yield
-    for number, node in enumerate(taken.nodes):
-        cluster.upsert_node(node)
-        if number % SLICE == 0:
-            yield
+    yield from _each_steps(taken.device_slices, cluster.devices.upsert_slice)
+    yield from _each_steps(taken.nodes, cluster.upsert_node)
     yield from _copy_pods_steps(cluster, taken)
-    for reservation in taken.reservations:
-        cluster.upsert_reservation(reservation)
-    for granted in taken.granted:
-        _grant(cluster, granted, taken.now)
+    yield from _each_steps(taken.reservations, cluster.upsert_reservation)
+    yield from _each_steps(taken.granted, partial(_grant, cluster, taken.now))
+    yield from cluster.devices.renew_steps()
     cluster.begin(dict(taken.counted))
     yield from cluster.divide_steps()
     return cluster
 
 
-def _grant(cluster: Cluster, granted: Granted, now: float) -> None:
+def _each_steps(objects: Iterable[T], take_in: Callable[[T], None]) -> Steps[None]:
+    """Takes in each of these objects, with a pause after some."""
+    for number, each in enumerate(objects, start=1):
+        take_in(each)
+        if number % SLICE == 0:
+            yield
+
+
+def _grant(cluster: Cluster, now: float, granted: Granted) -> None:
     pod, hold = replace(granted.pod, gate=-1), granted.hold  # its gate was opened, if it had one
     cluster.upsert_pod(pod, now)
     cluster.states.keep_all([cluster.devices.charged(pod)], now, now + HOLD_TIME)
@@ -174,53 +178,34 @@ def _grant(cluster: Cluster, granted: Granted, now: float) -> None:
 
 def _copy_bounds_steps(cluster: Cluster, taken: Snapshot) -> Steps[None]:
     """Adds the objects that bound pods."""
-    for number, namespace in enumerate(taken.namespaces):
-        cluster.upsert_namespace(namespace)
-        if number % SLICE == 0:
-            yield
-    for queue in taken.queues:
-        cluster.upsert_queue(queue)
-    for group in taken.groups:
-        cluster.upsert_group(group)
-    for (of_namespace, name), weight in taken.weights:
-        cluster.upsert_weight(of_namespace, name, weight)
-    for of_namespace, limit in taken.limits:
-        cluster.upsert_limit(of_namespace, limit)
-    for number, quota in enumerate(taken.quotas):
-        cluster.upsert_quota(quota)
-        if number % SLICE == 0:
-            yield
-    for budget in taken.budgets:
-        cluster.upsert_budget(budget)
-    _copy_defaults(cluster, taken)
-    _copy_jobs(cluster, taken)
+    yield from _each_steps(taken.namespaces, cluster.upsert_namespace)
+    yield from _each_steps(taken.queues, cluster.upsert_queue)
+    yield from _each_steps(taken.groups, cluster.upsert_group)
+    yield from _each_steps(taken.weights, lambda each: cluster.upsert_weight(*each[0], each[1]))
+    yield from _each_steps(taken.limits, lambda each: cluster.upsert_limit(*each))
+    yield from _each_steps(taken.quotas, cluster.upsert_quota)
+    yield from _each_steps(taken.budgets, cluster.upsert_budget)
+    yield from _copy_defaults_steps(cluster, taken)
+    yield from _copy_jobs_steps(cluster, taken)
 
 
-def _copy_jobs(cluster: Cluster, taken: Snapshot) -> None:
+def _copy_jobs_steps(cluster: Cluster, taken: Snapshot) -> Steps[None]:
     """Adds the jobs that own pods, and those that wait as a whole."""
-    for job in taken.batch_jobs:
-        cluster.batch_jobs.upsert(job)
+    yield from _each_steps(taken.batch_jobs, cluster.batch_jobs.upsert)
     cluster.batch_jobs.stayed.update(taken.stayed)
-    for job in taken.other_jobs:
-        cluster.batch_jobs.others.upsert(job)
-    for queued in taken.queued_jobs:
-        cluster.queued_jobs.upsert(queued, taken.now)
+    yield from _each_steps(taken.other_jobs, cluster.batch_jobs.others.upsert)
+    yield from _each_steps(taken.queued_jobs, lambda job: cluster.queued_jobs.upsert(job, taken.now))
 
 
-def _copy_defaults(cluster: Cluster, taken: Snapshot) -> None:
+def _copy_defaults_steps(cluster: Cluster, taken: Snapshot) -> Steps[None]:
     """Adds the objects that say what pods take, and what pods of waiting Jobs will request."""
-    for name, device_class in taken.device_classes:
-        cluster.devices.upsert_class(name, device_class)
-    for key, asked in taken.claim_templates:
-        cluster.devices.upsert_template(*key, asked)
-    for claim in taken.device_claims:
-        cluster.devices.upsert_claim(claim)
-    for name, of in taken.priority_classes:
-        cluster.pod_defaults.upsert_priority_class(name, of)
-    for name, overhead in taken.runtime_classes:
-        cluster.pod_defaults.upsert_runtime_class(name, overhead)
-    for of_namespace, name, requests in taken.limit_ranges:
-        cluster.pod_defaults.upsert_limit_range(of_namespace, name, requests)
+    devices, defaults = cluster.devices, cluster.pod_defaults
+    yield from _each_steps(taken.device_classes, lambda each: devices.upsert_class(*each))
+    yield from _each_steps(taken.claim_templates, lambda each: devices.upsert_template(*each[0], each[1]))
+    yield from _each_steps(taken.device_claims, devices.upsert_claim)
+    yield from _each_steps(taken.priority_classes, lambda each: defaults.upsert_priority_class(*each))
+    yield from _each_steps(taken.runtime_classes, lambda each: defaults.upsert_runtime_class(*each))
+    yield from _each_steps(taken.limit_ranges, lambda each: defaults.upsert_limit_range(*each))
 
 
 def _copy_pods_steps(cluster: Cluster, taken: Snapshot) -> Steps[None]:

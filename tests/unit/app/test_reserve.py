@@ -271,14 +271,15 @@ def test_who_loses_the_lead_while_it_is_written_down_reserves_nothing():
 
 
 def test_what_was_reserved_while_it_was_looked_who_starves_is_not_lifted(monkeypatch):
-    world, ranked = World(waiting()), starving.ranked
+    world, in_turn_steps = World(waiting()), starving.in_turn_steps
     theirs = Reservation("starving-a.big", PodName("a", "big", "a/big"), "n2", (), EPOCH, STARVING, job="pods/big")
 
     def is_overtaken(*question):
-        yield from ranked(*question)
+        jobs = yield from in_turn_steps(*question)
         world.store.cluster.upsert_reservation(theirs)
+        return jobs
 
-    monkeypatch.setattr(starving, "ranked", is_overtaken)
+    monkeypatch.setattr(starving, "in_turn_steps", is_overtaken)
     world.api.unreserve = None
     world.passes(1)
     assert world.reserved == {"big": "n2"}

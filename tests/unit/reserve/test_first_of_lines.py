@@ -6,7 +6,8 @@ import pytest
 
 from policy.reserve import first_of_lines, starving
 from policy.reserve.first_of_lines import AT_A_TIME, FirstOfLines, Smallest
-from policy.reserve.starving import Terms, goes_first_steps, ranked
+from policy.reserve.starving import Terms, goes_first_steps, in_turn_steps
+from policy.stepwise import at_once
 from tests.unit.given import pod
 from tests.unit.given_jobs import NOW, seen, sized, sized_pod, waiting
 
@@ -14,9 +15,8 @@ TERMS = Terms(starving_after=3600, ahead=2)
 
 
 def first(cluster, known, now=NOW):
-    """The first jobs of a look at this time, and the number of pauses in it."""
-    found = list(ranked(cluster, TERMS, now, known))
-    return {job.name.removeprefix("pods/") for _, job in filter(None, found)}, found.count(None)
+    """The first jobs of a look at this time."""
+    return {job.name.removeprefix("pods/") for job in at_once(in_turn_steps(cluster, TERMS, now, known))}
 
 
 def higher(number):
@@ -39,20 +39,20 @@ def test_the_smallest_are_those_that_sort_first_by_the_smallest_rank_of_each(num
 def test_the_first_of_very_many_are_kept_for_a_time_that_grows_with_their_number(monkeypatch):
     monkeypatch.setattr(first_of_lines, "PODS_A_SECOND", 10)
     cluster, known = seen(sized(), *(waiting(f"w{each}", age=60 + each) for each in range(20))), FirstOfLines()
-    assert first(cluster, known)[0] == {"w19", "w18"}
+    assert first(cluster, known) == {"w19", "w18"}
     cluster.upsert_pod(waiting("new", age=90), now=0)
-    assert first(cluster, known, NOW + 1.9)[0] == {"w19", "w18"}
-    assert first(cluster, known, NOW + 2)[0] == {"new", "w19"}
+    assert first(cluster, known, NOW + 1.9) == {"w19", "w18"}
+    assert first(cluster, known, NOW + 2) == {"new", "w19"}
     cluster.delete_pod("new")
-    assert first(cluster, known, NOW + 2.1)[0] == {"w19"}, "one that is gone is not looked at"
-    assert first(cluster, known, NOW - 5)[0] == {"w19", "w18"}, "a clock that was set back makes no one wait"
+    assert first(cluster, known, NOW + 2.1) == {"w19"}, "one that is gone is not looked at"
+    assert first(cluster, known, NOW - 5) == {"w19", "w18"}, "a clock that was set back makes no one wait"
 
 
 def test_a_look_at_very_many_pauses_and_some_may_go_meanwhile():
     cluster = seen(sized(), *(waiting(f"w{each:04}", age=7200 - each) for each in range(1000)))
-    work, gone = ranked(cluster, TERMS, NOW), 0
-    for each in work:
-        if each is None and gone < 15:
+    work, gone = in_turn_steps(cluster, TERMS, NOW), 0
+    for _ in work:
+        if gone < 15:
             gone += 1
             cluster.delete_pod(f"w{1000 - gone:04}")
     assert gone == 15

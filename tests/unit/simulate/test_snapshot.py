@@ -1,0 +1,75 @@
+"""Copies of clusters are made in steps, whatever there is very much of: tenants choose that."""
+
+import pytest
+
+from policy.cluster.budgets import Budget
+from policy.cluster.quota_manager import Limit
+from policy.objects.batch_job import BatchJob
+from policy.objects.device import DeviceClaim, DeviceClass, DeviceRequests
+from policy.objects.group import Group
+from policy.objects.pod_template import PriorityClass
+from policy.objects.queue import Queue
+from policy.objects.reservation import PodName, Reservation
+from policy.simulate.simulation import Simulation
+from policy.simulate.snapshot import SLICE, copy_steps, snapshot
+from policy.stepwise import at_once
+from tests.unit.given import pod
+from tests.unit.given_jobs import TERMS, seen, sized
+
+MANY = 10 * SLICE
+
+
+def claims(cluster, name):
+    cluster.devices.upsert_claim(DeviceClaim("a", name, DeviceRequests()))
+
+
+def granted(cluster, name):
+    cluster.upsert_pod(pod(name, request={"cpu": 1}), 0)
+    cluster.grant(cluster.pods[name], 0)
+
+
+def reservations(cluster, name):
+    cluster.upsert_pod(pod(name, unschedulable=None), 0)
+    cluster.upsert_reservation(Reservation(name, PodName("a", name, name), "n1", (), 0.0))
+
+
+KINDS = {
+    "batch jobs": lambda cluster, name: cluster.upsert_batch_job(BatchJob("a", name, name)),
+    "budgets": lambda cluster, name: cluster.upsert_budget(Budget("a", name, None, 1)),
+    "claims": claims,
+    "claim templates": lambda cluster, name: cluster.devices.upsert_template("a", name, DeviceRequests()),
+    "device classes": lambda cluster, name: cluster.devices.upsert_class(name, DeviceClass()),
+    "granted": granted,
+    "groups": lambda cluster, name: cluster.upsert_group(Group("a", f"podgroups.scheduling.x-k8s.io/{name}", 1)),
+    "limits": lambda cluster, name: cluster.upsert_limit(name, Limit("uid", {}, ours=True)),
+    "limit ranges": lambda cluster, name: cluster.pod_defaults.upsert_limit_range("a", name, {"cpu": 1}),
+    "other jobs": lambda cluster, name: cluster.batch_jobs.others.upsert(BatchJob("a", name, name)),
+    "priority classes": lambda cluster, name: cluster.pod_defaults.upsert_priority_class(name, PriorityClass(1)),
+    "queues": lambda cluster, name: cluster.upsert_queue(Queue(name)),
+    "reservations": reservations,
+    "runtime classes": lambda cluster, name: cluster.pod_defaults.upsert_runtime_class(name, {"cpu": 1}),
+    "weights": lambda cluster, name: cluster.upsert_weight("a", name, 2),
+}
+
+
+def steps_of(cluster):
+    """How many steps a copy takes."""
+    return sum(1 for _ in copy_steps(snapshot(cluster, 1.0)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_copy_pauses_however_many_objects_there_are_of_a_kind(kind):
+    cluster = seen(sized())
+    few = steps_of(cluster)
+    for number in range(MANY):
+        KINDS[kind](cluster, f"x{number}")
+    assert steps_of(cluster) >= few + MANY // SLICE
+
+
+def test_pods_that_are_terminating_leave_a_copy_in_steps():
+    there = (pod(f"p{number}", node="n1", terminating=True) for number in range(MANY))
+    copy = at_once(copy_steps(snapshot(seen(sized(cpu=2 * MANY), *there), 1.0)))
+    before, longest = len(copy.pods), 0
+    for _ in Simulation(copy, TERMS, 1.0).come_to_rest_steps():
+        longest, before = max(longest, before - len(copy.pods)), len(copy.pods)
+    assert (longest, before) == (1, 0)
