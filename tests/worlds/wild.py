@@ -402,6 +402,7 @@ class WildWorld:
         seen = snapshot(self.cluster, self.clock())
         for fresh in (self._told_in_another_order(seen), *([] if self.recording else [self._told_by_the_server()])):
             fresh.begin(dict(seen.counted))
+            at_once(fresh.divide_steps())  # before pods may move: what was divided before was of pods in other queues
             _rest(fresh, self.clock())
             assert_same(standing(self.cluster), standing(fresh), "one that lived through it, and a fresh one")
         page = await self._look_at("/")
