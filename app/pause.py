@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import closing
 from typing import ClassVar, TypeVar
+from weakref import WeakKeyDictionary
 
 from policy.stepwise import Steps
 
@@ -27,10 +28,10 @@ class TimeIsUp(Exception):
 class Pause:
     """Measures its owner's work, and pauses when a slice is over.
 
-    All who work at the same time do a slice each, in turn.
+    All who work at the same time, in one event loop, do a slice each, in turn.
     """
 
-    _in_turn: ClassVar[deque["Pause"]] = deque()
+    _resting: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, deque["Pause"]]] = WeakKeyDictionary()
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
@@ -52,14 +53,15 @@ class Pause:
         return now
 
     async def _let_others_go_first(self) -> None:
-        self._in_turn.append(self)
+        in_turn = self._resting.setdefault(asyncio.get_running_loop(), deque())
+        in_turn.append(self)
         try:
-            while self._in_turn[0] is not self:  # otherwise the next slice would be another's
+            while in_turn[0] is not self:  # otherwise the next slice would be another's
                 await asyncio.sleep(0)
             for _ in range(TURNS):
                 await asyncio.sleep(0)
         finally:
-            self._in_turn.remove(self)
+            in_turn.remove(self)
 
 
 async def at_leisure(work: Steps[T], deadline: float = float("inf"), pause: Pause | None = None) -> T:

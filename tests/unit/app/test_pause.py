@@ -66,6 +66,21 @@ def test_who_is_stopped_while_it_rests_keeps_nobody_else_from_going_on(monkeypat
     asyncio.run(scenario())
 
 
+def test_who_rests_in_a_loop_that_was_stopped_keeps_nobody_in_another_from_going_on(monkeypatch):
+    monkeypatch.setattr(pause, "SLICE", 0.0)
+
+    async def rest_for_a_moment():
+        resting = asyncio.create_task(Pause().if_due())
+        await asyncio.sleep(0)
+        return resting
+
+    stopped = asyncio.new_event_loop()
+    resting = stopped.run_until_complete(rest_for_a_moment())
+    asyncio.run(asyncio.wait_for(Pause().if_due(), 30))
+    stopped.run_until_complete(resting)
+    stopped.close()
+
+
 @pytest.mark.parametrize(("step", "steps"), [(0.2, 1), (0.12, 2), (0.055, 5), (1, 1)])
 def test_a_slice_ends_before_the_step_that_would_make_it_too_long(step, steps):
     """Steps of so many milliseconds, and as many as fit into a slice."""
