@@ -33,7 +33,7 @@ from policy.objects.queued_job import (
 from policy.objects.resources import add
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping
+    from collections.abc import Hashable, Iterator, Mapping
 
     from policy.cluster.cluster import Cluster
     from policy.objects.batch_job import BatchJob
@@ -400,17 +400,14 @@ class QueuedJobs:
         return True
 
     def _count_placed(self, job: QueuedJob) -> None:
-        """Counts the pods of a Job that have come, and are on nodes, before it was known here."""
-        for pod in self._may_own(job):
+        """Counts the pods of a Job that have come, and are on nodes, before it was known here.
+
+        It is one of ``batch/v1``: no other kind tells that its pods have still to come.
+        """
+        for uid in self._cluster.batch_jobs.pods.of(job.namespace, job.uid):
+            pod = self._cluster.pods[uid]
             if pod.assigned and not pod.terminating and self._job_of(pod) is job:
                 self._starts.has_come(job, pod)
-
-    def _may_own(self, job: QueuedJob) -> Iterable[Pod]:
-        """Returns pods among which all those of a Job are. One of another kind owns them in more than one way."""
-        cluster = self._cluster
-        if job.kind is not JOB:
-            return [placed.pod for placed in cluster.table.in_namespaces([job.namespace])]
-        return [cluster.pods[uid] for uid in cluster.batch_jobs.pods.of(job.namespace, job.uid)]
 
     def _keep_for_missing(self, job: QueuedJob, ungated: Ungated, now: float) -> None:
         uid, seen = uid_of_stand_in(job.uid), self._starts.is_seen(job)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from policy.objects.job_kind import JOB, JobKind
-from policy.objects.other_jobs import OtherJobs, OwnedJobs
+from policy.objects.other_jobs import LONGEST_CHAIN, OtherJobs, OwnedJobs
 from policy.objects.owned_pods import OwnedPods
 from policy.objects.pod import Pod
 
@@ -216,8 +216,21 @@ class BatchJobs:
 
     def owned_by(self, owner: BatchJob) -> list[BatchJob]:
         """Returns the jobs of any kind that a job of another kind owns itself, and that have not ended."""
+        return [job for job in self._owned_by(owner) if not job.ended]
+
+    def may_own(self, job: BatchJob) -> Iterator[str]:
+        """Yields UIDs of pods, among them all that belong to a job of any kind by their controllers."""
+        known, jobs = {job.uid}, [job]
+        for _ in range(LONGEST_CHAIN + 2):
+            for each in jobs:
+                yield from self.pods.of(job.namespace, each.uid)
+            below = {each.uid: each for owner in jobs for each in self._owned_by(owner)}
+            jobs = [each for uid, each in below.items() if uid not in known]  # they may own each other
+            known |= below.keys()
+
+    def _owned_by(self, owner: BatchJob) -> Iterator[BatchJob]:
         of_any = chain(self._owned.get(owner.uid), self.others.owned.get(owner.uid))
-        return [job for job in of_any if job.namespace == owner.namespace and not job.ended]
+        return (job for job in of_any if job.namespace == owner.namespace)
 
     def upsert(self, job: BatchJob) -> None:
         """Adds or changes a Job."""

@@ -95,8 +95,9 @@ def without_failing_jobs(cluster: Cluster, pods: Iterable[Pod]) -> list[Pod]:
 
 def running_pods(cluster: Cluster, job: BatchJob) -> list[Pod]:
     """The pods of a Job that are on nodes; without those that have stayed when it was suspended before."""
-    there, known = (placed.pod for placed in cluster.table.in_namespaces([job.namespace])), cluster.batch_jobs
-    return [pod for pod in there if pod.assigned and pod.uid not in known.stayed and known.is_of(pod, job)]
+    known = cluster.batch_jobs
+    there = (cluster.pods[uid] for uid in known.may_own(job) if uid not in known.stayed)
+    return [pod for pod in there if pod.assigned and known.is_of(pod, job)]
 
 
 def lowering(cluster: Cluster, reservation: Reservation, job: BatchJob) -> tuple[list[Pod], int] | None:

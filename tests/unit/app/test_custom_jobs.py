@@ -20,6 +20,7 @@ from policy.queueing.ungating import UngatingRound
 from policy.simulate.snapshot import copy_steps, snapshot
 from policy.stepwise import at_once
 from tests.unit.app.given import client_of, made, node, pod, see, store_with
+from tests.unit.app.lines import lines_once
 from tests.unit.given_queues import divided
 
 KINDS = {row.kind: kind_of(row) for row in SHIPPED}
@@ -369,6 +370,7 @@ def test_owners_that_own_each_other_are_followed_to_an_end():
     jobs = store.cluster.batch_jobs
     assert jobs.owner_of(store.cluster.pods["p"]).name in ("one", "two")
     assert jobs.whole(store.cluster.pods["p"]) is None, "each has an owner"
+    assert list(jobs.may_own(jobs.others.get("one"))) == ["p"]
 
 
 # Taken back
@@ -386,6 +388,15 @@ def test_pods_of_a_running_job_set_are_taken_back_as_a_whole():
         "JobSet a/set",
         {"w0", "w1"},
     )
+
+
+def test_the_pods_that_run_of_a_job_are_found_at_no_cost_for_those_of_others():
+    def lines(others):
+        members = [member(f"o{number}", "others", nodeName="n1") for number in range(others)]
+        store = world(job_set(suspend=False), child(), member("w0", nodeName="n1"), *members)
+        return lines_once(reclaim.running_pods, store.cluster, store.cluster.batch_jobs.whole(running(store)))
+
+    assert lines(others=40) == lines(others=2)
 
 
 @pytest.mark.parametrize(
