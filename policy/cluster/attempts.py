@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policy.cluster.unschedulable import UnschedulablePods
+from policy.objects.queued_job import uid_of_stand_in
 from policy.quota.rules import named_in
 
 if TYPE_CHECKING:
@@ -30,12 +31,14 @@ class Attempts:
     ``refused`` are those that one of our rules refuses, as it last said. ``unschedulable_since`` has the time at which
     it was first seen that the scheduler found no place for a pod. ``untried_since`` has, by namespace, the time since
     which the scheduler has said nothing of a pod. ``unschedulable`` tells which pods keep their claim.
+    ``without_place`` has, by the namespace and UID of a Job, its pods that no place was found for.
     """
 
     def __init__(self, cluster: Cluster, patience: float) -> None:
         self.refused: dict[str, Pod] = {}
         self.unschedulable_since: dict[str, float] = {}
         self.untried_since: dict[str, dict[str, float]] = {}
+        self.without_place: dict[tuple[str, str], set[str]] = {}
         self.unschedulable = UnschedulablePods(patience)
         self._cluster = cluster
 
@@ -56,6 +59,7 @@ class Attempts:
             self.unschedulable_since.setdefault(pod.uid, now)
         else:
             self.unschedulable_since.pop(pod.uid, None)
+        self._note_for_job(pod, before)
         if pod.pending and pod.unschedulable is None and pod.gate < 0:
             self.untried_since.setdefault(pod.namespace, {}).setdefault(pod.uid, now)
         else:
@@ -76,10 +80,37 @@ class Attempts:
     def forget(self, pod: Pod) -> None:
         """Forgets a pod that is gone."""
         self._tried(pod)
-        self.refused.pop(pod.uid, None)
         self.unschedulable_since.pop(pod.uid, None)
+        self._note_for_job(pod, pod)
+        self.refused.pop(pod.uid, None)
         self.unschedulable.remove(pod.uid)
         self.unschedulable.remove_gated(pod.uid)
+
+    def lacks_place(self, stand_in: Pod) -> bool:
+        """Whether no place was found for a pod that the Job has already which a stand-in represents."""
+        job = stand_in.stands_for
+        return job is not None and (stand_in.namespace, job.uid) in self.without_place
+
+    def _note_for_job(self, pod: Pod, before: Pod | None) -> None:
+        """Notes whether no place was found for a pod of a Job. Others may adopt the pod."""
+        found_none = pod.uid in self.unschedulable_since
+        if found_none and pod.job is not None:
+            known = self.without_place.setdefault((pod.namespace, pod.job.uid), set())
+            known.add(pod.uid)
+            if len(known) == 1:
+                self._stand_again(pod.job.uid)
+        if before is not None and before.job is not None and not (found_none and before.job == pod.job):
+            key = pod.namespace, before.job.uid
+            known = self.without_place.get(key, set())
+            known.discard(pod.uid)
+            if not known and self.without_place.pop(key, None) is not None:
+                self._stand_again(before.job.uid)
+
+    def _stand_again(self, job: str) -> None:
+        """Lets a Job that waits to grow stand among those of its kind: it may grow now, or not any more."""
+        cluster, uid = self._cluster, uid_of_stand_in(job)
+        if uid in cluster.gates and uid in cluster.pods:
+            cluster.gate_admission.stand(cluster.pods[uid], cluster.gates.since(uid))
 
     def _without_place_since(self, pod: Pod, before: Pod | None, now: float) -> float:
         """Returns since when no place was found for a pod. For a pod that is new here, its condition has the time.

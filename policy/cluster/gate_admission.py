@@ -54,9 +54,10 @@ class GateAdmission:
         else:
             of_job = pod.stands_for
             shapes = cluster.queued_jobs.shapes_of(pod)  # of equal sums one may fit, and another not
-            too_long = cluster.ledger.runs_too_long(pod)
-            kind = frozenset(pod.request.items()), pod.priority, pod.preemptible, pod.constraints, shapes, too_long
-            created = BEHIND + pod.created if of_job is not None and of_job.grows else 0.0
+            grows = of_job is not None and of_job.grows
+            held_up = cluster.ledger.runs_too_long(pod), grows and cluster.attempts.lacks_place(pod)
+            kind = frozenset(pod.request.items()), pod.priority, pod.preemptible, pod.constraints, shapes, held_up
+            created = BEHIND + pod.created if grows else 0.0
             job = GatedJob(f"{ALONE}{pod.name}", kind, created)
         cluster.gates.put(pod, cluster.queue_of(pod), job, now)
 

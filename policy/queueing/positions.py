@@ -83,6 +83,8 @@ def let_go_text(cluster: Cluster, pod: Pod) -> str:
 def when_ungated(cluster: Cluster, pod: Pod) -> str:
     """Returns when a pod that no rule refuses is ungated."""
     job = pod.stands_for
+    if job is not None and job.grows and cluster.attempts.lacks_place(pod):
+        return "grows as soon as a place is found for all pods that it has, and there is room for one more"
     if job is not None and job.grows:
         return "grows as soon as there is room for one more pod"
     if job is not None:

@@ -242,9 +242,12 @@ class UngatingRound:
         """Lets an elastic Job start, or grow, with as many pods as the rules admit and there is room for; or not.
 
         Like other Jobs it may start without room, if others owe it that, but then with as few pods as are enough. It
-        grows without lookahead: what is on its way may be its own pods.
+        grows without lookahead: what is on its way may be its own pods. It does not grow while no place is found for
+        one of its pods: room that becomes free is for that one, which may have no grant any more.
         """
         grows = pod.stands_for is not None and pod.stands_for.grows
+        if grows and self._cluster.attempts.lacks_place(pod):
+            return []
         lookahead = 1.0 if grows else self._lookahead
         job = self._cluster.batch_jobs.of_stand_in(pod)
         lowered = self._cluster.lowered

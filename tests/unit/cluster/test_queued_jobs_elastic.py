@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from policy.cluster.cluster import Cluster
+from policy.cluster.gates import PATIENCE as GATE_PATIENCE
 from policy.cluster.lowered import REST
 from policy.explain.verdicts import verdict_on
 from policy.objects.batch_job import BatchJob
@@ -15,6 +16,7 @@ from policy.queueing.positions import position_text
 from policy.queueing.ungating import UngatingRound
 from tests.unit.cluster.test_queued_jobs import PATIENCE, job, queued, used
 from tests.unit.given import pod, quota
+from tests.unit.given_gates import NO_ROOM
 from tests.unit.given_nodes import node
 from tests.unit.given_queues import divided
 
@@ -202,6 +204,64 @@ def test_it_does_not_grow_into_the_room_of_its_own_pods_that_are_on_their_way():
     assert let_go(cluster, lookahead=1.2) == {}
     cluster.queued_jobs.upsert(elastic(1, 9, name="other"), now=0)
     assert let_go(cluster, lookahead=1.2) == {"other": 2}
+
+
+@pytest.mark.parametrize("waited", [0, GATE_PATIENCE])
+def test_it_does_not_grow_while_no_place_is_found_for_one_of_its_pods(waited):
+    """That pod has no grant any more if it has waited for long, and what becomes free is for it."""
+    train = elastic(1, 4)
+    cluster = queued(train, cpu=2)
+    let_go(cluster)
+    cluster.queued_jobs.upsert(running(train, 2), now=0)
+    first, second = (comes(cluster, train, number) for number in range(2))
+    cluster.upsert_pod(replace(first, node="n1"), now=0)
+    cluster.upsert_pod(replace(pod("other", "b"), node="n1"), now=0)
+    cluster.upsert_pod(replace(second, unschedulable=NO_ROOM), now=0)
+    cluster.tick(waited)
+    cluster.upsert_node(node("n1", size={"cpu": 4, "pods": 99}))
+    assert let_go(cluster, now=waited) == {}
+    assert "as soon as a place is found for all pods that it has" in position_text(cluster, cluster.pods[STAND_IN])
+    cluster.upsert_pod(replace(second, node="n1"), now=waited)
+    assert let_go(cluster, now=waited) == {"train": 3}
+
+
+def test_it_grows_again_once_the_pod_is_gone_for_which_there_was_no_place():
+    train = elastic(1, 3)
+    cluster = queued(train, cpu=1)
+    let_go(cluster)
+    runs(cluster, train, 1)
+    without_place = comes(cluster, train, 1)
+    cluster.upsert_pod(replace(without_place, unschedulable=NO_ROOM), now=0)
+    cluster.upsert_node(node("n1", size={"cpu": 9, "pods": 99}))
+    assert let_go(cluster) == {}
+    cluster.delete_pod(without_place.uid)
+    assert let_go(cluster) == {"train": 3}
+
+
+def test_a_job_that_has_a_pod_without_a_place_keeps_no_other_from_growing():
+    cluster = queued(cpu=2)
+    for number, name in enumerate(("one", "two")):
+        runs(cluster, elastic(1, 3, name=name, created=number), 1)
+    cluster.upsert_pod(replace(comes(cluster, elastic(1, 3, name="one"), 1), unschedulable=NO_ROOM), now=0)
+    cluster.upsert_node(node("n1", size={"cpu": 3, "pods": 99}))
+    assert let_go(cluster) == {"two": 2}
+
+
+@pytest.mark.parametrize(("namespace", "uid"), [("b", "uid-train"), ("a", "uid-other")])
+def test_pods_of_others_do_not_keep_a_job_from_growing(namespace, uid):
+    cluster, _ = with_room_to_grow()
+    stranger = pod("stranger", namespace, job=JobMember(uid, "train"), unschedulable=NO_ROOM)
+    cluster.upsert_pod(stranger, now=0)
+    assert let_go(cluster) == {"train": 2}
+
+
+def test_a_pod_that_another_job_has_adopted_keeps_its_former_one_from_nothing():
+    cluster, seen = with_room_to_grow()
+    adopted = replace(comes(cluster, seen, 1), unschedulable=NO_ROOM)
+    cluster.upsert_pod(adopted, now=0)
+    assert let_go(cluster) == {}
+    cluster.upsert_pod(replace(adopted, job=JobMember("uid-other", "other")), now=0)
+    assert let_go(cluster) == {"train": 2}
 
 
 def test_others_owe_it_no_more_than_its_minimum_where_there_is_no_room():
