@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import platform
+from functools import cache
 from typing import Any
 
 COMMIT = "$Format:%H$"
@@ -11,6 +12,7 @@ SCHEDULERS = ("1.34", "1.35", "1.36", "1.37")
 """Minor versions of kube-scheduler that were tried, as docs/support.md says."""
 
 
+@cache
 def version() -> str:
     """Returns the version of the installed package."""
     return importlib.metadata.version("quotaward")

@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import re
 from pathlib import Path
 
 import pytest
@@ -12,17 +13,20 @@ ROOT = Path(__file__).parents[2]
 FILES = [file for package in ("app", "policy") for file in sorted((ROOT / package).rglob("*.py"))]
 RUNNERS = {"at_once", "at_leisure", "_or_none"}
 """Functions that run work to its end; those that end in ``_steps`` do so within their own."""
+PAUSES = re.compile(r"steps\b|\bSteps\b|\byield\b")
+"""What stands in each file that has such a function, or calls one."""
 WORK = "work"
 """The name of work that is run later."""
 
 
 @functools.cache
 def every_function_and_call():
-    """All functions and calls in policy/ and app/, each with its parent and where it stands."""
+    """All functions and calls in files of policy/ and app/ that may pause, each with its parent and where it stands."""
     return [
         (node, parent, f"{file.relative_to(ROOT)}:{node.lineno}")
         for file in FILES
-        for parent in ast.walk(ast.parse(file.read_text()))
+        if PAUSES.search(source := file.read_text())
+        for parent in ast.walk(ast.parse(source))
         for node in ast.iter_child_nodes(parent)
         if isinstance(node, ast.FunctionDef | ast.Call)
     ]

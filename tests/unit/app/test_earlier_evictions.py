@@ -68,12 +68,12 @@ class Response:
     """An answer whose body is read in pieces."""
 
     def __init__(self, status, body):
-        self.status, self.content, self._body = status, self, body
+        self.status, self.content, self._body = status, self, memoryview(body)
 
     async def read(self, size):
         size = min(size, 2**16)
         piece, self._body = self._body[:size], self._body[size:]
-        return piece
+        return bytes(piece)
 
 
 def started(*pages, day=None):

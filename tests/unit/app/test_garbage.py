@@ -20,10 +20,18 @@ from tests.unit.app.given import empty_store, node, pod, quota, refused, store_w
 
 
 @pytest.fixture(autouse=True)
-def everything_is_looked_at_again_after_the_test():
+def the_collector_works_again_after_the_test():
     yield
     gc.enable()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def what_tests_have_left_is_found_in_the_end():
+    """What was there before goes back to where tests/conftest.py has put it: no other test is to look through it."""
+    yield
     gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 def pods(number, **spec):

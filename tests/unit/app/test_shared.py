@@ -11,6 +11,9 @@ from app.store.pods import PODS, pod_of
 from policy.objects import signature
 from tests.unit.app.given import pod
 
+LABELS = 250
+"""Of a large pod, or whatever else there are many of."""
+
 
 def seen(**spec):
     return pod_of(PODS.decoder.decode(msgspec.json.encode(pod("p", **spec))))
@@ -22,17 +25,20 @@ def required(values):
 
 
 LARGE = {
-    "affinity": lambda n: {"affinity": required([f"zone-{n}-{number}" for number in range(1000)])},
-    "tolerations": lambda n: {"tolerations": [{"key": f"key-{n}-{each}", "operator": "Exists"} for each in range(500)]},
-    "node selector": lambda n: {"nodeSelector": {f"label-{n}-{number}": "x" for number in range(1000)}},
-    "labels": lambda n: {"metadata": {"uid": "p", "labels": {f"label-{n}-{number}": "x" for number in range(1000)}}},
-    "requests": lambda n: {"requests": {f"example.com/{n}-{number}": "1" for number in range(1000)}},
+    "affinity": lambda n: {"affinity": required([f"zone-{n}-{number}" for number in range(LABELS)])},
+    "tolerations": lambda n: {
+        "tolerations": [{"key": f"key-{n}-{each}", "operator": "Exists"} for each in range(LABELS)]
+    },
+    "node selector": lambda n: {"nodeSelector": {f"label-{n}-{number}": "x" for number in range(LABELS)}},
+    "labels": lambda n: {"metadata": {"uid": "p", "labels": {f"label-{n}-{number}": "x" for number in range(LABELS)}}},
+    "requests": lambda n: {"requests": {f"example.com/{n}-{number}": "1" for number in range(LABELS)}},
 }
 
 
 @pytest.mark.parametrize("large", LARGE.values(), ids=LARGE)
 def test_large_pods_that_come_and_go_leave_no_more_than_a_bound(large, monkeypatch):
-    monkeypatch.setattr(remembered, "MOST", 100_000)
+    monkeypatch.setattr(remembered, "MOST", 100 * LABELS)
+    seen(**large("first"))
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]

@@ -185,7 +185,7 @@ def test_whose_write_fails_leaves_the_room_to_the_others(full):
 
 
 def test_failing_writes_use_up_no_rate_of_others_and_are_retried_ever_more_seldom():
-    number = 4 * BURST
+    number = 2 * BURST
     failing = (waiting(f"f{each}", "failing", priority=1) for each in range(number))
     waking = Waking(*failing, waiting("other"), most(0), most(number, "failing"))
     waking.look()
