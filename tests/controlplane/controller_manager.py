@@ -2,15 +2,14 @@
 
 import itertools
 from collections.abc import Iterable
-from typing import Self
 
 from tests.controlplane.control_plane import ControlPlane
-from tests.controlplane.processes import answers, free_port
+from tests.controlplane.processes import Component, answers, free_port
 
 _numbers = itertools.count(1)
 
 
-class ControllerManager:
+class ControllerManager(Component):
     """A kube-controller-manager with a few of its controllers, running while this is open."""
 
     def __init__(self, control_plane: ControlPlane, *controllers: str, flags: Iterable[str] = ()):
@@ -28,18 +27,6 @@ class ControllerManager:
             *flags,
             name=f"kube-controller-manager-{next(_numbers)}",
         )
-
-    def __enter__(self) -> Self:
-        self.process.start()
-        try:
-            self.process.wait_until_ready(self.is_ready)
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
 
     def is_ready(self) -> bool:
         """Whether it answers; its controllers start at about the same time."""

@@ -9,7 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 
@@ -73,6 +73,28 @@ class Process:
         """The end of what the program has printed."""
         text = self.log.read_bytes() if self.log.exists() else b""
         return text[-size:].decode(errors="replace")
+
+
+class Component:
+    """A program of a control plane, running and ready while this is open. Once that is over, it is killed."""
+
+    process: Process
+
+    def __enter__(self) -> Self:
+        self.process.start()
+        try:
+            self.process.wait_until_ready(self.is_ready)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+
+    def is_ready(self) -> bool:
+        """Whether it does its work."""
+        raise NotImplementedError
 
 
 PATIENCE = 3

@@ -7,7 +7,7 @@ from typing import Any, Self
 import yaml
 
 from tests.controlplane.control_plane import ControlPlane
-from tests.controlplane.processes import answers, free_port
+from tests.controlplane.processes import Component, answers, free_port
 
 _numbers = itertools.count(1)
 
@@ -27,7 +27,7 @@ def extender(url: str, *, node_cache_capable: bool = True, bind: bool = False, *
     return entry | ({"bindVerb": "bind"} if bind else {}) | fields
 
 
-class Scheduler:
+class Scheduler(Component):
     """A kube-scheduler, running while this is open."""
 
     def __init__(
@@ -62,16 +62,7 @@ class Scheduler:
 
     def __enter__(self) -> Self:
         self._file.write_text(yaml.safe_dump(self.configuration))
-        self.process.start()
-        try:
-            self.process.wait_until_ready(self.is_ready)
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
+        return super().__enter__()
 
     def is_ready(self) -> bool:
         """Whether it has seen every object and schedules."""
