@@ -78,11 +78,12 @@ class Line:
     def remove(self, name: str, uid: str) -> None:
         """Removes a member of a job."""
         job = self.jobs[name]
+        turns = self._kinds[job.kind]
         self._strike(job)
         del job.members[uid]
         if job.members:
             self._turns[name] = job.turn
-            insort(self._kinds.setdefault(job.kind, []), job.turn)
+            insort(self._kinds.setdefault(job.kind, turns), job.turn)
         else:
             del self.jobs[name]
 

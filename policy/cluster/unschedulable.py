@@ -67,7 +67,9 @@ class UnschedulablePods:
         self._deadlines: list[tuple[float, str]] = []
         self._gated: dict[str, _Alike] = {}
         self._groups_without_claim: dict[int, _Alike] = {}
-        self._judged_at = -inf
+        self._with_pods: dict[int, _Alike] = {}
+        """Kinds of which some pod is unplaced: what happens is looked at for these alone."""
+        self._judged_at = self._helped_at = -inf
         self._unlocked: dict[int, _Alike] = {}
         """Kinds whose pods at gates have had their claims again since the last look."""
 
@@ -90,7 +92,10 @@ class UnschedulablePods:
             return
         self.remove(pod.uid)
         unplaced = self._unplaced[pod.uid] = _Unplaced(self._group(kind, pod), pod.namespace, since, -inf)
+        if not unplaced.group.uids and unplaced.group.gated:
+            unplaced.group.helped_at = self._helped_at  # nobody has looked whether it was helped
         unplaced.group.uids.add(pod.uid)
+        self._with_pods[id(unplaced.group)] = unplaced.group
         self._judge_at(since + self.patience, pod.uid, unplaced)
 
     def regroup(self, pod: Pod, minimum: int) -> None:
@@ -111,6 +116,8 @@ class UnschedulablePods:
             self._give_back_claim(uid)
         del self._unplaced[uid]
         group.uids.discard(uid)
+        if not group.uids:
+            del self._with_pods[id(group)]
         self._drop_if_empty(group)
 
     def add_gated(self, pod: Pod, minimum: int) -> None:
@@ -177,7 +184,8 @@ class UnschedulablePods:
         changed = [uid for group in self._unlocked.values() for uid in group.gated]
         self._unlocked = {}
         if helps is not None:
-            for group in self._groups.values():
+            self._helped_at = now
+            for group in self._with_pods.values():
                 if group.fresh or helps(group.one):
                     changed += self._help_all(group, now)
         return changed + self._lose(now)

@@ -2,18 +2,24 @@
 
 Jobs of one kind in one line at the gates (policy.cluster.gates) start or wait for the same reasons. So the first one
 answers for the others until something has eased. Most kinds need no try of their own: there is no room for their pods,
-or the rules refuse even less in the same line.
+or the rules refuse even less in the same line. Both are found out for all kinds together (policy.nodes.places).
 """
 
+from __future__ import annotations
+
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, replace
-from itertools import count
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from policy.cluster.cluster import Cluster
 from policy.cluster.gates import Line, Turn, Where
+from policy.nodes.places import Places
 from policy.objects.job import ALONE
 from policy.objects.pod import Pod, turn
+from policy.objects.quantity import LARGEST
 from policy.objects.resources import Resources
 from policy.queueing.ungating import has_room_for_all, may_go_without_room
 from policy.stepwise import Steps
@@ -24,27 +30,61 @@ REMEMBERED = 1000
 """Kinds that are remembered beside those of waiting Jobs."""
 AT_ONCE = 50
 """Kinds that are looked at between two pauses."""
+FEW = 4
+"""The most kinds that are tried without asking the rules about several of them before."""
+MOST_ASKED = 16
+"""How often the rules are asked to find out which of many kinds they refuse. Others are tried."""
 
 PodTurn = tuple[int, float, str, str]
+Amounts = NDArray[np.int64]
+OWN = -1
+"""The shape of pods that are not all alike, or take ports of nodes: each Job of this kind is looked at by itself."""
 _LAST = "\U0010ffff"
+
+
+@dataclass(slots=True, eq=False)
+class Peers:
+    """Kinds in one line that ask for more or less of the same resources, and are alike otherwise.
+
+    ``requests`` has a row per kind and a column per resource. ``waits_as_of``: see ``WaitingJobs``. ``least`` is a
+    stand-in that requests, of each resource, the smallest amount that any of them requests.
+    """
+
+    where: Where
+    resources: tuple[str, ...]
+    kinds: list[JobsAlike]
+    requests: Amounts
+    waits_as_of: Amounts
+    least: Pod | None = None
+
+    def add(self, where: Where, turns: list[Turn], pod: Pod, shape: int) -> JobsAlike:
+        """Adds the kind of a stand-in."""
+        job = pod.stands_for
+        assert job is not None, "it is a stand-in"  # noqa: S101
+        row = [min(pod.request[resource], LARGEST) for resource in self.resources]
+        kind = JobsAlike(where, turns, pod.request, shape, job.pods, self, len(self.requests))
+        self.kinds.append(kind)
+        self.requests = np.concatenate((self.requests, np.array([row], np.int64)))
+        self.waits_as_of = np.append(self.waits_as_of, -1)
+        self.least = None
+        return kind
 
 
 @dataclass(slots=True, eq=False)
 class JobsAlike:
     """Jobs of one kind in one line. ``turns`` are their sort keys: the line's own list, so it is always up to date.
 
-    ``request`` is that of each stand-in, ``shape`` the number of the room that one of them asks for. Those of one
-    ``peers`` ask for more or less of the same resources, and are alike otherwise. ``singly``: they are no such Jobs, or
-    elastic ones; each is tried. ``waits_as_of``: they could not start as of this number of ``WaitingJobs``.
+    ``request`` is that of each stand-in. ``shape`` is the number of the shape of its ``pods``; ``OWN`` if these are not
+    all alike. ``row`` is that of the kind among its peers.
     """
 
     where: Where
     turns: list[Turn]
     request: Resources
     shape: int
-    peers: int
-    singly: bool
-    waits_as_of: int = -1
+    pods: int
+    peers: Peers
+    row: int
 
 
 Place = tuple[PodTurn, JobsAlike | Pod]
@@ -53,64 +93,62 @@ Place = tuple[PodTurn, JobsAlike | Pod]
 
 @dataclass(slots=True, eq=False)
 class _KnownLine:
-    """A line as it was looked at last, with so many arrivals and kinds: ``peers`` are these by peers, or ``singly``.
+    """A line as it was looked at last, with so many arrivals. ``seen`` are the turns of its kinds, by their ID.
 
-    ``looked_as_of``: see ``JobsAlike.waits_as_of``.
+    ``singly`` are the turns of what is tried one by one: pods, gangs, and elastic Jobs.
     """
 
     line: Line
-    arrivals: int
-    size: int
-    kinds: list[JobsAlike]
-    peers: list[list[JobsAlike]]
-    singly: list[JobsAlike]
-    looked_as_of: int = -1
-
-    def is_of(self, line: Line) -> bool:
-        """Whether it is this line, and has no other kinds than when it was looked at."""
-        return self.line is line and self.arrivals == line.arrivals and self.size == len(line.kinds())
+    arrivals: int = 0
+    seen: dict[int, list[Turn]] = field(default_factory=dict)
+    singly: list[list[Turn]] = field(default_factory=list)
 
     def jobs(self) -> int:
         """Returns how many Jobs are tried by their kinds."""
-        return len(self.line) - sum(len(kind.turns) for kind in self.singly)
+        return len(self.line) - sum(map(len, self.singly))
 
 
 class WaitingJobs:
-    """The Jobs that wait in the lines of a cluster that nobody else uses, and what is known of them without a try."""
+    """The Jobs that wait in the lines of a cluster that nobody else uses, and what is known of them without a try.
+
+    ``_as_of`` grows with whatever may help. Rows of ``waits_as_of`` say that a kind could not start as of that number.
+    ``_kinds`` are in the order in which they came; as of ``_looked`` so many of them were looked at.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._lines: dict[Where, _KnownLine] = {}
-        self._numbers: dict[Hashable, int] = {}
-        self._given = count()
         self._as_of = 0
-        self._smallest: dict[tuple[int, ...], Pod] = {}
-        self._have_room: dict[int, bool] = {}
         self._room: dict[str, int] | None = None
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._places = Places(self._cluster.table)
+        self._lines: dict[Where, _KnownLine] = {}
+        self._peers: dict[Hashable, Peers] = {}
+        self._kinds: list[JobsAlike] = []
+        self._shapes, self._pods = np.zeros(0, np.intp), np.zeros(0, np.int64)
+        self._looked = -1, 0
 
     def anything_may_help(self) -> None:
         """Forgets what is known: there may be more room, or the rules may admit more."""
         self.rules_may_help()
-        self._have_room.clear()
         self._room = None
 
     def rules_may_help(self) -> None:
-        """Forgets who could not start, but not that there was no room."""
+        """Forgets who could not start."""
         self._as_of += 1
 
     def look_steps(self) -> Steps[list[Pod]]:
         """Takes in the lines as they are now. Returns the waiting pods that are tried one by one."""
-        cluster, lines, jobs = self._cluster, self._cluster.gates.lines, 0
-        if len(self._lines) > REMEMBERED + 2 * len(lines):
-            self._lines.clear()
-        if max(len(self._numbers), len(self._smallest)) > REMEMBERED + 2 * len(cluster.pending):
-            self._lines.clear()
-            self._numbers.clear()
-            self._smallest.clear()
-        for where, line in lines.items():
+        cluster, jobs = self._cluster, 0
+        if max(len(self._kinds), len(self._lines)) > REMEMBERED + 2 * len(cluster.pending):
+            self._begin_anew()
+        for where, line in cluster.gates.lines.items():
             known = self._lines.get(where)
-            if known is None or not known.is_of(line):
-                known = self._lines[where] = yield from self._seen_steps(where, line, known)
+            if known is None or known.line is not line:
+                known = self._lines[where] = _KnownLine(line)
+            if known.arrivals != line.arrivals:
+                yield from self._take_in_steps(where, known)
             jobs += known.jobs()
         if jobs == len(cluster.pending):
             return []
@@ -122,17 +160,25 @@ class WaitingJobs:
 
         ``after``: of each kind the first one that comes after this turn.
         """
+        as_of, number = self._looked
+        begin = number if as_of == self._as_of else 0
+        self._looked = self._as_of, len(self._kinds)
+        if begin == len(self._kinds):
+            return []
+        places = np.append((yield from self._places.all_steps()), LARGEST)
+        there_is_room = places[self._shapes[begin:]] >= self._pods[begin:]
+        with_room = dict[int, list[JobsAlike]]()
+        for at in np.flatnonzero(there_is_room).tolist():
+            kind = self._kinds[begin + at]
+            if kind.turns:
+                with_room.setdefault(id(kind.peers), []).append(kind)
         found: list[Place] = []
-        for known in self._lines.values():
-            if known.looked_as_of == self._as_of:
-                continue
-            known.looked_as_of = self._as_of
-            for peers in known.peers:
-                kinds = [kind for kind in peers if kind.turns and kind.waits_as_of != self._as_of]
-                if kinds:
-                    may_start = yield from self._may_start_steps(kinds)
-                    found += [place for kind in may_start if (place := self.following(kind, after)) is not None]
-            yield
+        for peers in self._peers.values():
+            kinds = peers.kinds if self._may_go_without_room(peers) else with_room.get(id(peers), [])
+            if kinds:
+                may_start = self._not_refused(peers, kinds)
+                found += [place for kind in may_start if (place := self.following(kind, after)) is not None]
+                yield
         return found
 
     def following(self, kind: JobsAlike, after: PodTurn | None) -> Place | None:
@@ -141,59 +187,77 @@ class WaitingJobs:
         return (turn(self._stand_in(kind, at)), kind) if at < len(kind.turns) else None
 
     def may_start(self, kind: JobsAlike, stand_in: Pod) -> bool:
-        """Whether a Job of a kind may start; if not, none of its kind may until something has eased."""
-        may = may_start(self._cluster, stand_in, lambda: self._has_room_now(kind.shape, stand_in))
-        if not may:
-            kind.waits_as_of = self._as_of
-        return may
+        """Whether a Job of a kind may start; if not, none of its kind may until something has eased.
 
-    def _may_start_steps(self, kinds: list[JobsAlike]) -> Steps[list[JobsAlike]]:
-        """Returns those of some peers that may start, as far as one question about the smallest of them tells.
+        If the rules refuse it, they refuse all of its peers that ask for as much or more.
+        """
+        peers, row = kind.peers, kind.row
+        if peers.waits_as_of[row] == self._as_of:
+            return False
+        if may_start(self._cluster, stand_in, lambda: self._has_room_now(kind, stand_in)):
+            return True
+        peers.waits_as_of[row] = self._as_of
+        if _can_be_compared(peers.requests[row]) and self._cluster.check(stand_in) is not None:
+            peers.waits_as_of[(peers.requests >= peers.requests[row]).all(axis=1)] = self._as_of
+        return False
+
+    def _may_go_without_room(self, peers: Peers) -> bool:
+        """Whether any of some peers may start without room, as far as a question about the least of them tells."""
+        cluster, (queue, namespace) = self._cluster, peers.where
+        account = cluster.ledger.accounts.get(namespace)
+        governed = queue in cluster.queues or (account is not None and account.quota is not None)
+        if not governed and cluster.gate_admission.is_gated(namespace, jobs=True):
+            return False
+        peers.kinds = [kind for kind in peers.kinds if kind.turns]
+        return bool(peers.kinds) and may_go_without_room(cluster, self._least_of_all(peers))
+
+    def _not_refused(self, peers: Peers, kinds: list[JobsAlike]) -> list[JobsAlike]:
+        """Returns some peers without those that the rules refuse, as far as a few questions about them tell.
 
         The rules refuse a larger request, too, unless only that asks for a resource which its min names.
         """
-        cluster, without = self._cluster, list[JobsAlike]()
-        if not cluster.gate_admission.is_gated(kinds[0].where[1], jobs=True):
+        check = self._cluster.check
+        if not self._cluster.gate_admission.is_gated(peers.where[1], jobs=True):
             return kinds
-        for kind in kinds:
-            if kind.shape not in self._have_room:
-                yield
-            if not self._has_room(kind):
-                without.append(kind)
-        if without and not may_go_without_room(cluster, self._least(kinds)):
-            self._wait(without)
-            kinds = [kind for kind in kinds if kind.waits_as_of != self._as_of]
-        if kinds and cluster.check(self._least(kinds)) is not None:
-            self._wait(kinds)
+        if check(self._least(kinds)) is not None:
             return []
-        return kinds
-
-    def _wait(self, kinds: Iterable[JobsAlike]) -> None:
-        for kind in kinds:
-            kind.waits_as_of = self._as_of
+        asked = peers.requests[[kind.row for kind in kinds]]
+        if len(kinds) <= FEW or not _can_be_compared(asked):
+            return kinds
+        refused, open_ = np.zeros(len(kinds), np.bool_), np.ones(len(kinds), np.bool_)
+        by_size = np.argsort((asked / asked.max(axis=0).clip(1)).sum(axis=1), kind="stable")
+        for _ in range(MOST_ASKED):
+            left = by_size[open_[by_size]]
+            if not len(left):
+                break
+            middle = left[len(left) // 2]
+            if check(self._stand_in(kinds[middle], 0)) is not None:
+                refused |= (asked >= asked[middle]).all(axis=1)
+                open_ &= ~refused
+            else:
+                open_ &= ~(asked <= asked[middle]).all(axis=1)
+        return [kind for kind, is_refused in zip(kinds, refused.tolist(), strict=True) if not is_refused]
 
     def _least(self, kinds: list[JobsAlike]) -> Pod:
         """Returns a stand-in that requests, of each resource, the smallest amount that any of some peers requests."""
+        stand_in = self._stand_in(kinds[0], 0)
         if len(kinds) == 1:
-            return self._stand_in(kinds[0], 0)
-        least = {r: min([kind.request[r] for kind in kinds]) for r in kinds[0].request}
-        known = self._smallest.get(key := (kinds[0].peers, *least.values()))
-        if known is None or known.uid not in self._cluster.gates:
-            known = self._smallest[key] = replace(self._stand_in(kinds[0], 0), request=least)
-        return known
+            return stand_in
+        return replace(stand_in, request={r: min([kind.request[r] for kind in kinds]) for r in kinds[0].request})
 
-    def _has_room(self, kind: JobsAlike) -> bool:
-        """Whether there was room for a Job of a kind when it was asked last."""
-        known = self._have_room.get(kind.shape)
-        return self._has_room_now(kind.shape, self._stand_in(kind, 0)) if known is None else known
+    def _least_of_all(self, peers: Peers) -> Pod:
+        """Returns a stand-in that requests no more than any of these peers; some of those that it heeds may be gone."""
+        if peers.least is None or peers.least.uid not in self._cluster.gates:
+            peers.least = self._least(peers.kinds)
+        return peers.least
 
-    def _has_room_now(self, shape: int, stand_in: Pod) -> bool:
-        """Whether there is room for a Job; where there was none before, there is none now."""
-        known = self._have_room.get(shape, True)
-        if known:
-            known = not self._is_more_than_all_room(stand_in) and has_room_for_all(self._cluster, stand_in)
-            self._have_room[shape] = known
-        return known
+    def _has_room_now(self, kind: JobsAlike, stand_in: Pod) -> bool:
+        """Whether there is room for a Job now."""
+        if self._is_more_than_all_room(stand_in):
+            return False
+        if kind.shape == OWN:
+            return has_room_for_all(self._cluster, stand_in)
+        return self._places.of(kind.shape) >= kind.pods
 
     def _is_more_than_all_room(self, stand_in: Pod) -> bool:
         """Whether all nodes together had less room than a Job asks for when something eased last."""
@@ -209,35 +273,37 @@ class WaitingJobs:
         [found] = self._cluster.gates.lines[kind.where].jobs[kind.turns[at][2]].members.values()
         return found
 
-    def _seen_steps(self, where: Where, line: Line, before: _KnownLine | None) -> Steps[_KnownLine]:
-        """Looks at a line whose kinds have changed. It pauses after some of them."""
-        known = {id(kind.turns): kind for kind in before.kinds} if before is not None else {}
-        kinds, peers = list[JobsAlike](), dict[int, list[JobsAlike]]()
-        for number, turns in enumerate(line.kinds().values()):
-            kind = known.get(id(turns)) or self._seen(where, line, turns)
-            kinds.append(kind)
-            if not kind.singly:
-                peers.setdefault(kind.peers, []).append(kind)
-            if number % AT_ONCE == AT_ONCE - 1:
+    def _take_in_steps(self, where: Where, known: _KnownLine) -> Steps[None]:
+        """Takes in the kinds that are new in a line: nearly always the last ones. It pauses after some of them."""
+        line, new = known.line, known.line.arrivals - known.arrivals
+        known.arrivals = line.arrivals
+        for number, turns in enumerate(reversed(line.kinds().values()), start=1):
+            if id(turns) not in known.seen:
+                known.seen[id(turns)] = turns
+                self._take_in(where, known, turns)
+                new -= 1
+            if not new:
+                break
+            if number % AT_ONCE == 0:
                 yield
-        singly = [kind for kind in kinds if kind.singly]
-        return _KnownLine(line, line.arrivals, len(line.kinds()), kinds, list(peers.values()), singly)
 
-    def _seen(self, where: Where, line: Line, turns: list[Turn]) -> JobsAlike:
-        pod = line.jobs[turns[0][2]].first()
+    def _take_in(self, where: Where, known: _KnownLine, turns: list[Turn]) -> None:
+        pod = known.line.jobs[turns[0][2]].first()
         if not _is_whole(pod):
-            return JobsAlike(where, turns, pod.request, -1, -1, singly=True)
-        asked = frozenset((r, amount > 0) for r, amount in pod.request.items())
-        too_long = self._cluster.ledger.runs_too_long(pod)
-        peers = self._number((where, pod.priority, pod.preemptible, asked, too_long))
-        shape = self._number(self._cluster.queued_jobs.shapes_of(pod))
-        return JobsAlike(where, turns, pod.request, shape, peers, singly=False)
-
-    def _number(self, key: Hashable) -> int:
-        known = self._numbers.get(key)
-        if known is None:
-            known = self._numbers[key] = next(self._given)
-        return known
+            known.singly.append(turns)
+            return
+        asked = frozenset((resource, amount > 0) for resource, amount in pod.request.items())
+        key = where, pod.priority, pod.preemptible, asked, self._cluster.ledger.runs_too_long(pod)
+        if (peers := self._peers.get(key)) is None:
+            resources = tuple(pod.request)
+            requests = np.zeros((0, len(resources)), np.int64)
+            peers = self._peers[key] = Peers(where, resources, [], requests, np.zeros(0, np.int64))
+        wanted = self._cluster.queued_jobs.wanted(pod)
+        shape = self._places.number(wanted[0][0]) if len(wanted) == 1 else None
+        kind = peers.add(where, turns, pod, OWN if shape is None else shape)
+        self._kinds.append(kind)
+        self._shapes = np.append(self._shapes, kind.shape)
+        self._pods = np.append(self._pods, kind.pods)
 
 
 def may_start(cluster: Cluster, stand_in: Pod, has_room: Callable[[], bool]) -> bool:
@@ -250,6 +316,11 @@ def may_start(cluster: Cluster, stand_in: Pod, has_room: Callable[[], bool]) -> 
     if cluster.check(stand_in) is not None:
         return False
     return has_room() or may_go_without_room(cluster, stand_in)
+
+
+def _can_be_compared(requests: Amounts) -> bool:
+    """Whether no amount is so large that it is not exact."""
+    return bool((requests < LARGEST).all())
 
 
 def _is_whole(pod: Pod) -> bool:

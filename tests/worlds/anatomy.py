@@ -45,7 +45,9 @@ HISTORY = {
     "Devices": ("_now", "_same", "_without_claims"),
     "ClaimPayers": ("_payers",),
     "DevicePools": ("_counts", "_stale", "_of_nodes", "_amounts"),
-    "UnschedulablePods": ("_deadlines", "_unlocked", "_judged_at", "_groups_without_claim"),
+    "UnschedulablePods": (
+        *("_deadlines", "_unlocked", "_judged_at", "_helped_at", "_groups_without_claim", "_with_pods"),
+    ),
     "_Alike": ("one", "helped_at", "fresh"),
     "_Unplaced": ("since", "judged_at"),
     "WaitingRequests": ("_fitted",),
