@@ -6,6 +6,7 @@ priority, quotas that are in the way on free nodes, victims on several nodes.
 
 from collections.abc import Iterable
 from functools import partial
+from itertools import islice
 
 from policy.cluster.cluster import Cluster
 from policy.nodes import fit
@@ -93,11 +94,11 @@ def without_failing_jobs(cluster: Cluster, pods: Iterable[Pod]) -> list[Pod]:
     return [pod for pod in pods if not lost_jobs(cluster.batch_jobs, [pod], going).failing]
 
 
-def running_pods(cluster: Cluster, job: BatchJob) -> list[Pod]:
-    """The pods of a Job that are on nodes; without those that have stayed when it was suspended before."""
+def running_pods(cluster: Cluster, job: BatchJob, most: int | None = None) -> list[Pod]:
+    """The pods of a Job that are on nodes, so many at most; without those that stayed when it was suspended before."""
     known = cluster.batch_jobs
     there = (cluster.pods[uid] for uid in known.may_own(job) if uid not in known.stayed)
-    return [pod for pod in there if pod.assigned and known.is_of(pod, job)]
+    return list(islice((pod for pod in there if pod.assigned and known.is_of(pod, job)), most))
 
 
 def lowering(cluster: Cluster, reservation: Reservation, job: BatchJob) -> tuple[list[Pod], int] | None:
@@ -126,7 +127,7 @@ def with_jobs(cluster: Cluster, reservation: Reservation, most: int) -> list[tup
         if whole is not None and whole.uid not in known:
             known.add(whole.uid)
             if lowering(cluster, reservation, whole) is None:
-                along = running_pods(cluster, whole)[:most]
+                along = running_pods(cluster, whole, most)
         found.append((victim, along))
     return found
 

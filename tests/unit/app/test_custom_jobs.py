@@ -399,6 +399,15 @@ def test_the_pods_that_run_of_a_job_are_found_at_no_cost_for_those_of_others():
     assert lines(others=40) == lines(others=2)
 
 
+def test_of_a_large_job_no_more_pods_are_looked_at_than_are_wanted():
+    def lines(pods):
+        members = [member(f"w{number}", nodeName="n1") for number in range(pods)]
+        store = world(job_set(suspend=False), child(), *members)
+        return lines_once(reclaim.running_pods, store.cluster, store.cluster.batch_jobs.whole(running(store)), 2)
+
+    assert lines(pods=40) == lines(pods=4)
+
+
 @pytest.mark.parametrize(
     "item",
     [
