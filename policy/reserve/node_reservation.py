@@ -46,6 +46,8 @@ READY = "Ready"
 
 STEP = 20
 """Members or nodes that are looked at between two pauses."""
+MEMBERS = 100
+"""Members of other jobs that are looked at between two pauses."""
 MOST_TIMED = 100
 """The most nodes of which it is worked out when they have room, for each kind of members of such a job."""
 MOST_BEFORE = 500
@@ -166,14 +168,23 @@ def _others_reserve_steps(
 
 def _reserving_beside_steps(cluster: Cluster, job: Job, line: Key | None) -> Steps[list[Job]]:
     """Returns other jobs of the same line that have reserved nodes."""
-    reserved, beside = cluster.reservations.reserved, list[Job]()
+    reserved = cluster.reservations.reserved
     keys = {(each.pod.namespace, each.job) for each in reserved if cluster.reservations.is_reserved(each)}
-    for key in sorted(keys - {(job.namespace, job.name)}):
-        yield
-        other = cluster.groups.job(*key)
-        if other is not None and _line(cluster, other) == line:
-            beside.append(other)
-    return beside
+    others = yield from _jobs_steps(cluster, sorted(keys - {(job.namespace, job.name)}))
+    return [each for each in others.values() if _line(cluster, each) == line]
+
+
+def _jobs_steps(cluster: Cluster, keys: Iterable[Key]) -> Steps[dict[Key, Job]]:
+    """Returns the jobs of these keys that exist."""
+    found, members = dict[Key, Job](), 0
+    for key in keys:
+        if (job := cluster.groups.job(*key)) is not None:
+            found[key] = job
+            members += len(job.standing) + len(job.granted) + len(job.waiting)
+        if members >= MEMBERS:
+            yield
+            members = 0
+    return found
 
 
 def _line(cluster: Cluster, job: Job) -> Key | None:
@@ -306,14 +317,12 @@ def _spare_nodes_steps(cluster: Cluster, job: Job, terms: Terms, now: float, *, 
     for each in cluster.reservations.reserved:
         nodes_of.setdefault((each.pod.namespace, each.job), set()).add(each.node)
     nodes_of.pop((job.namespace, job.name), None)
-    others = set[str]()
-    for key, nodes in nodes_of.items():
-        if terms.ahead and not early:
-            yield
-            other = cluster.groups.job(*key)
-            if other is not None and starving.is_early(other, terms, now):
-                continue
-        others |= nodes
+    if terms.ahead and not early:
+        jobs = yield from _jobs_steps(cluster, nodes_of)
+        for key, other in jobs.items():
+            if starving.is_early(other, terms, now):
+                del nodes_of[key]
+    others = set[str]().union(*nodes_of.values())
     table = cluster.table
     tolerated = np.zeros(len(table.names), np.bool_)
     for tolerations in {pod.constraints.tolerations for pod in job.waiting}:

@@ -266,13 +266,14 @@ def test_nodes_that_have_had_room_for_long_are_given_up():
 
 
 @pytest.mark.parametrize("age", [60, 7200], ids=["it does not starve yet", "it starves"])
-def test_other_jobs_with_reserved_nodes_are_looked_at_one_by_one(monkeypatch, age):
+def test_other_jobs_with_reserved_nodes_are_looked_at_a_few_at_a_time(monkeypatch, age):
     cluster = world(*full_nodes(4), *(young(f"w{number}", namespace=f"w{number}") for number in range(4)))
     assert len(after(cluster)) == 4
     cluster.upsert_pod(young(age=age), now=0)
     [job] = [job for job in in_turn(cluster, AHEAD, NOW) if job.namespace == "a"]
+    monkeypatch.setattr(node_reservation, "MEMBERS", 2)
     built, build = [], cluster.groups.job
     monkeypatch.setattr(cluster.groups, "job", lambda *key: built.append(key) or build(*key))
     so_far = [0, *(len(built) for _ in node_reservation.decide_steps(cluster, job, AHEAD, NOW))]
-    assert max(now - before for before, now in pairwise(so_far)) == 1
+    assert max(now - before for before, now in pairwise(so_far)) == 2
     assert len({*built}) == 4
