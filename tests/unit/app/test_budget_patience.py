@@ -36,9 +36,9 @@ class Patient(World):
 
         self.api.delete = deletes
 
-    def waits(self, seconds):
-        for _ in range(seconds // 10):
-            self.passes(10)
+    def waits(self, seconds, step=30):
+        for _ in range(seconds // step):
+            self.passes(step)
 
 
 @either
@@ -56,7 +56,7 @@ class Patient(World):
 def test_budgets_that_allow_nothing_keep_what_is_lent_only_for_the_time_set(budgets, another_leads):
     world = Patient(*budgets)
     world.passes(1)
-    world.waits(290)
+    world.waits(290, step=10)
     assert world.deleted == []
     if another_leads:
         world.take_lead()

@@ -42,31 +42,44 @@ def hostile():
         yield pod(f"ghost{number}", "e", metadata={**ghost, "annotations": named}, schedulingGates=gates)
 
 
-def surfaces(store):
-    """All that is shown of many pods at a time, as text."""
+PATHS = (
+    "/metrics",
+    "/",
+    "/waiting",
+    "/api/v1/queues",
+    "/api/v1/elasticquotas",
+    "/api/v1/plan",
+    "/api/v1/gates",
+    "/api/v1/jobs",
+)
+SURFACES = (*PATHS, "whatif", "status of the queue", "status of the quota")
+"""All that shows many pods at a time."""
+
+
+def surfaces(store, wanted=SURFACES):
+    """What these show, as text."""
     at_once(store.cluster.divide_steps())
     client = client_of(store)
-    for path in (
-        "/metrics",
-        "/",
-        "/waiting",
-        "/api/v1/queues",
-        "/api/v1/elasticquotas",
-        "/api/v1/plan",
-        "/api/v1/gates",
-        "/api/v1/jobs",
-    ):
-        yield path, client.get(path).text
-    answer = client.request("POST", "/api/v1/whatif", json={"remove": [{"kind": "Queue", "name": "q"}]})
-    assert answer.status_code == 200, answer.text
-    yield "whatif", answer.text
-    yield "status of the queue", json.dumps(status_of(store.cluster, "q"))
-    yield "status of the quota", json.dumps(list(Status(store, None)._statuses("e").values()))
+
+    def shown(surface):
+        match surface:
+            case "whatif":
+                answer = client.request("POST", "/api/v1/whatif", json={"remove": [{"kind": "Queue", "name": "q"}]})
+                assert answer.status_code == 200, answer.text
+                return answer.text
+            case "status of the queue":
+                return json.dumps(status_of(store.cluster, "q"))
+            case "status of the quota":
+                return json.dumps(list(Status(store, None)._statuses("e").values()))
+            case path:
+                return client.get(path).text
+
+    return {surface: shown(surface) for surface in wanted}
 
 
 def test_what_pods_make_up_is_shown_nowhere_but_in_their_own_explanation():
     plain = [pod("waits", where, {"cpu": 1}) for where in "ae"]
-    before, after = dict(surfaces(world(*plain))), dict(surfaces(world(*hostile())))
+    before, after = surfaces(world(*plain)), surfaces(world(*hostile()))
     for surface, text in after.items():
         assert len(text) < len(before[surface]) + 30_000, surface
         if surface not in ("/", "/waiting", "/api/v1/plan", "whatif"):  # those name a few of each single pod
@@ -114,11 +127,10 @@ def test_the_answer_to_the_scheduler_does_not_grow_with_what_a_pod_makes_up():
     ids=["a node", "min", "max", "capability", "guarantee"],
 )
 def test_what_an_operator_names_anywhere_is_shown(item):
-    store = world(*hostile(), item)
-    shown = dict(surfaces(store))
-    for surface in ("/metrics", "/", "/api/v1/queues", "status of the queue"):
-        assert "x.io/r7" in shown[surface], surface
-        assert "x.io/r8" not in shown[surface] or surface == "/"
+    wanted = ("/metrics", "/", "/api/v1/queues", "status of the queue")
+    for surface, text in surfaces(world(*hostile(), item), wanted).items():
+        assert "x.io/r7" in text, surface
+        assert "x.io/r8" not in text or surface == "/"
 
 
 def test_what_nobody_names_any_more_is_not_shown_any_more():
@@ -159,7 +171,7 @@ def _field(owner: object, name: str) -> object:
 
 def test_nothing_is_kept_of_it_when_the_pods_are_gone():
     store = world(*hostile())
-    dict(surfaces(store))
+    surfaces(store)
     assert any(text.startswith("x.io/") for text in strings_in(store.cluster))
     for uid in list(store.cluster.pods):
         store.cluster.delete_pod(uid)
