@@ -21,6 +21,7 @@ from app.store.elastic_quotas import ELASTIC_QUOTAS
 from app.store.kind import Key, Kind
 from app.store.namespaces import NAMESPACES
 from app.store.nodes import NODES
+from app.store.pod_groups import POD_GROUPS
 from app.store.pods import PODS
 from app.store.queues import QUEUES
 from app.store.store import Store
@@ -69,6 +70,11 @@ def quota(namespace: str = "a", name: str = "quota", created: str | None = None,
     """An ElasticQuota; ``min`` and ``max`` as they stand in its spec."""
     metadata = {"creationTimestamp": created} if created else {}
     return made(ELASTIC_QUOTAS, name, namespace, metadata, spec=bounds)
+
+
+def pod_group(name: str = "gang", namespace: str = "a", minimum: int = 2, **metadata: Any) -> Json:
+    """A PodGroup of scheduler-plugins; further arguments are fields of its metadata."""
+    return made(POD_GROUPS[0], name, namespace, metadata, spec={"minMember": minimum})
 
 
 def queue(name: str = "q", **spec: Any) -> Json:

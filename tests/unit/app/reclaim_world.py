@@ -9,7 +9,7 @@ from app.actuators.protocol import ActionFailed, Blocked
 from app.actuators.recording import RecordingActuator
 from app.controllers.reclaim.reclaim import Reclaim
 from app.settings import ReclaimSettings
-from tests.unit.app.given import Clock, node, pod, quota, refused, see, store_with
+from tests.unit.app.given import Clock, node, pod, pod_group, quota, refused, see, store_with
 
 SETTINGS = ReclaimSettings(delay=1, bind_timeout=60, backoff=10)
 EPOCH = 1_800_000_000.0
@@ -122,16 +122,6 @@ def overtaken(search, by):
         return found
 
     return searched
-
-
-def pod_group(name, namespace, minimum):
-    metadata = {"name": name, "namespace": namespace}
-    return {
-        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
-        "kind": "PodGroup",
-        "metadata": metadata,
-        "spec": {"minMember": minimum},
-    }
 
 
 class LendingGang(World):

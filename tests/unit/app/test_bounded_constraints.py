@@ -18,7 +18,7 @@ from policy.preemption.plans import NoPlan
 from policy.preemption.victims import plan
 from policy.reserve.starving import Terms
 from policy.simulate.simulation import Simulation
-from tests.unit.app.given import client_of, node, pod, quota, refused, see, store_with
+from tests.unit.app.given import client_of, node, pod, pod_group, quota, refused, see, store_with
 from tests.unit.app.lines import lines_of, lines_once, longest_step
 from tests.unit.app.test_refusals import Recorder
 
@@ -297,8 +297,6 @@ GROUP = "scheduling.x-k8s.io/pod-group"
 
 
 def gang(count, minimum=None, spec=lambda _: {}, labels=lambda _: {"app": "g"}):
-    meta = {"name": "g", "namespace": "t"}
-    kind = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": meta}
     members = [
         pod(
             f"g{number}",
@@ -309,7 +307,7 @@ def gang(count, minimum=None, spec=lambda _: {}, labels=lambda _: {"app": "g"}):
         )
         for number in range(count)
     ]
-    return [kind | {"spec": {"minMember": minimum or count}}, *members]
+    return [pod_group("g", "t", minimum or count), *members]
 
 
 KINDS = {

@@ -18,8 +18,7 @@ from app.store.resource_claims import RESOURCE_CLAIMS
 from policy.objects.pod import Pod
 from policy.preemption.plans import Plan
 from policy.preemption.reclaim import reservation_of
-from tests.unit.app.given import Clock, client_of, empty_store, node, pod, quota, refused, see, store_with
-from tests.unit.app.test_reserved_nodes import pod_group
+from tests.unit.app.given import Clock, client_of, empty_store, node, pod, pod_group, quota, refused, see, store_with
 
 MAX = "ElasticQuota max exceeded: cpu"
 PROBLEM = "application/problem+json"

@@ -4,15 +4,10 @@ import pytest
 
 from policy.quota import kept_nodes
 from policy.quota.gang_minimum import RULE
-from tests.unit.app.given import client_of, node, pod, see, store_with
+from tests.unit.app.given import client_of, node, pod, pod_group, see, store_with
 from tests.unit.app.test_extender import binding, counted, filtering, preempting
 
-GROUP = {
-    "apiVersion": "scheduling.x-k8s.io/v1alpha1",
-    "kind": "PodGroup",
-    "metadata": {"name": "g", "namespace": "a"},
-    "spec": {"minMember": 2},
-}
+GROUP = pod_group("g")
 
 
 def member(name, **spec):

@@ -17,7 +17,7 @@ from app.controllers.write_seats import WriteSeats
 from app.settings import ReclaimSettings
 from policy.cluster.cluster import Cluster
 from policy.quota.admission import Rules
-from tests.unit.app.given import Clock, complete, empty_store, namespace, node, pod, queue, quota, see
+from tests.unit.app.given import Clock, complete, empty_store, namespace, node, pod, pod_group, queue, quota, see
 
 QUEUE = "scheduling.volcano.sh/queue-name"
 GROUP = "scheduling.x-k8s.io/pod-group"
@@ -284,15 +284,6 @@ class Cleaning:
         self.broken.clean_up(group)
 
 
-def group_of(namespace, minimum):
-    return {
-        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
-        "kind": "PodGroup",
-        "metadata": {"namespace": namespace, "name": "g", "uid": f"g-{namespace}"},
-        "spec": {"minMember": minimum},
-    }
-
-
 def member(name, namespace):
     return pod(name, namespace, metadata={"labels": {GROUP: "g"}}, nodeName="n1")
 
@@ -302,7 +293,7 @@ def broken(store, api):
     """Gangs of three, of which reclaim has taken one."""
     cleaning = Cleaning(store, api)
     for where in ("hangs", "a"):
-        see(store, group_of(where, 3), *(member(f"m{number}", where) for number in range(2)))
+        see(store, pod_group("g", where, 3), *(member(f"m{number}", where) for number in range(2)))
         cleaning.broken.note([next(each for each in store.cluster.pods.values() if each.namespace == where)])
     return cleaning
 
@@ -340,7 +331,7 @@ def test_others_of_a_gang_go_where_a_webhook_refuses_one_after_long(broken, stor
 
 
 def whole_again(store):
-    see(store, group_of("hangs", 1))
+    see(store, pod_group("g", "hangs", 1))
 
 
 @pytest.mark.usefixtures("one_hand")

@@ -10,7 +10,7 @@ from app.checks.near import distance, nearest
 from app.store.heeded import CONFUSED, KEYS, OTHERS
 from app.store.kinds import KINDS
 from policy.objects.quantity import LARGEST
-from tests.unit.app.given import node, pod, queue, quota
+from tests.unit.app.given import node, pod, pod_group, queue, quota
 from tests.unit.app.test_simulate import run
 
 ROOT = Path(__file__).parents[3]
@@ -201,12 +201,6 @@ def test_a_hierarchy_of_queues_is_not_heeded(folder, key):
     assert text.endswith(f"annotation {key} is not read: {told}")
 
 
-def group(name, minimum=2):
-    metadata = {"name": name, "namespace": "a"}
-    spec = {"minMember": minimum}
-    return {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": metadata, "spec": spec}
-
-
 def in_group(name, of):
     return pod(name, metadata={"labels": {"scheduling.x-k8s.io/pod-group": of}})
 
@@ -214,23 +208,23 @@ def in_group(name, of):
 def test_a_group_that_does_not_exist_is_named_once(folder):
     texts = found_of(folder, in_group("p", "g"), in_group("q", "g"))
     assert texts == ["PodGroup a/g does not exist, and 2 pods name it: each starts on its own"]
-    [text] = found_of(folder, in_group("p", "trian"), group("train", 1))
+    [text] = found_of(folder, in_group("p", "trian"), pod_group("train", minimum=1))
     assert text == "PodGroup a/trian does not exist, and 1 pod names it: each starts on its own; train exists"
     volcano = pod("p", metadata={"annotations": {"scheduling.k8s.io/group-name": "g"}})
-    [text] = found_of(folder, volcano, group("g", 1))
+    [text] = found_of(folder, volcano, pod_group("g", minimum=1))
     assert text.endswith("the group of that name is of another kind than podgroups.scheduling.volcano.sh")
 
 
 def test_a_group_of_fewer_pods_than_it_needs_is_named(folder):
-    texts = found_of(folder, group("g", 3), in_group("p", "g"), in_group("q", "g"))
+    texts = found_of(folder, pod_group("g", minimum=3), in_group("p", "g"), in_group("q", "g"))
     assert texts == ["PodGroup a/g needs 3 pods, but only 2 name it: none starts"]
-    assert found_of(folder, group("g", 2), in_group("p", "g"), in_group("q", "g")) == []
-    assert found_of(folder, group("g", 3)) == []
+    assert found_of(folder, pod_group("g", minimum=2), in_group("p", "g"), in_group("q", "g")) == []
+    assert found_of(folder, pod_group("g", minimum=3)) == []
 
 
 def test_a_group_whose_pods_a_controller_makes_may_have_more(folder):
     more = template({"labels": {"scheduling.x-k8s.io/pod-group": "g"}})
-    assert found_of(folder, group("g", 3), in_group("p", "g"), more) == []
+    assert found_of(folder, pod_group("g", minimum=3), in_group("p", "g"), more) == []
 
 
 @pytest.mark.parametrize("name", ["quota.yaml.txt", "quota.YAML", "quota.yml.bak", "quota", "quota.jsonl"])

@@ -4,8 +4,8 @@ from functools import partial
 
 from app.actuators.protocol import ActionFailed
 from policy.preemption import joint_plans
-from tests.unit.app.given import pod, quota, refused, see
-from tests.unit.app.reclaim_world import World, overtaken, pod_group
+from tests.unit.app.given import pod, pod_group, quota, refused, see
+from tests.unit.app.reclaim_world import World, overtaken
 
 GANG_MINIMUM = "0/1 nodes are available: 1 Gang minimum cannot be placed yet."
 

@@ -13,8 +13,19 @@ from policy.objects.reservation import STARVING, PodName, Reservation
 from policy.reserve import first_of_lines, node_reservation, starving
 from policy.reserve.node_reservation import ReserveDecision
 from policy.reserve.starving import Terms
-from tests.unit.app.given import Clock, cancel_at_the_write, client_of, look_once, node, pod, refused, see, store_with
-from tests.unit.app.test_reserved_nodes import NO_ROOM, pod_group
+from tests.unit.app.given import (
+    Clock,
+    cancel_at_the_write,
+    client_of,
+    look_once,
+    node,
+    pod,
+    pod_group,
+    refused,
+    see,
+    store_with,
+)
+from tests.unit.app.test_reserved_nodes import NO_ROOM
 from tests.worlds.anatomy import sizes
 
 EPOCH = 1_800_000_000.0
@@ -100,7 +111,7 @@ def waiting(name="big", cpu="3", **metadata):
 
 
 def group(minimum=2):
-    return pod_group(minimum=minimum) | {"metadata": {"name": "gang", "namespace": "a", **CREATED}}
+    return pod_group(minimum=minimum, **CREATED)
 
 
 def gang(*names, minimum=2, cpu="3"):

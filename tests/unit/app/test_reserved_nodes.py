@@ -9,22 +9,13 @@ from policy.queueing.waking import to_wake
 from policy.quota import kept_nodes
 from policy.quota.admission import Rules
 from tests.unit.app import given
-from tests.unit.app.given import client_of, node, pod, quota, refused, reserve, see
+from tests.unit.app.given import client_of, node, pod, pod_group, quota, refused, reserve, see
 from tests.unit.app.test_quota_metrics import samples_of, value
 
 store_with = partial(given.store_with, rules=Rules(whole_nodes=True))
 GROUP = {"labels": {"scheduling.x-k8s.io/pod-group": "gang"}}
 NO_ROOM = "0/1 nodes are available: 1 Insufficient cpu."
 KEPT = f"0/1 nodes are available: 1 {kept_nodes.RESERVED.text}."
-
-
-def pod_group(name="gang", namespace="a", minimum=2):
-    return {
-        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
-        "kind": "PodGroup",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"minMember": minimum},
-    }
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from app.controllers.keyed_backoff import FIRST
 from app.controllers.started_in_part import AGAIN
 from app.store.jobs import JOBS
 from policy.cluster.queued_jobs import START_PATIENCE
-from tests.unit.app.given import made, namespace, pod, see
+from tests.unit.app.given import made, namespace, pod, pod_group, see
 from tests.unit.app.test_gates import Ungating
 from tests.unit.app.test_queued_jobs import GATE, job, labelled
 
@@ -15,8 +15,7 @@ GROUP = {"scheduling.x-k8s.io/pod-group": "g"}
 
 
 def gang(least):
-    group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup"}
-    return group | {"metadata": {"name": "g", "namespace": "a"}, "spec": {"minMember": least}}
+    return pod_group("g", minimum=least)
 
 
 def train(**spec):

@@ -10,9 +10,8 @@ from app.web import subject, subject_tables, tables
 from app.web.figures import Bar
 from policy.nodes.table import NodeTable
 from policy.stepwise import at_once
-from tests.unit.app.given import client_of, namespace, node, pod, queue, quota, refused, see, store_with
+from tests.unit.app.given import client_of, namespace, node, pod, pod_group, queue, quota, refused, see, store_with
 from tests.unit.app.test_page import Parsed
-from tests.unit.app.test_reserved_nodes import pod_group
 
 BELONGS = {"scheduling.volcano.sh/queue-name": "team"}
 GROUPS = "podgroups.scheduling.x-k8s.io"
