@@ -230,7 +230,10 @@ def _at_least(table: NodeTable, there: NDArray[np.int64], pod: Pod) -> Mask:
 
 def _has_room(table: NodeTable, site: Site, question: _Question, gone: Collection[str]) -> bool:
     """Whether one node has what the pod requests, without the pods that are gone."""
-    return all(left >= amount for _, left, amount in _room(table, site, question, gone))
+    for _, left, amount in _room(table, site, question, gone):  # noqa: SIM110 - a generator in a generator is slower
+        if left < amount:
+            return False
+    return True
 
 
 def _room(table: NodeTable, site: Site, question: _Question, gone: Collection[str]) -> Iterator[tuple[str, int, int]]:
@@ -240,7 +243,8 @@ def _room(table: NodeTable, site: Site, question: _Question, gone: Collection[st
     """
     leaving = site.pods.keys() & gone if gone else ()
     freed = [site.pods[uid].request for uid in leaving]
-    kept = [held for uid in leaving for others, held in table.sharing.get(uid, ()) if not others.issubset(gone)]
+    sharing = [uid for uid in leaving if uid in table.sharing] if table.sharing else ()
+    kept = [held for uid in sharing for others, held in table.sharing[uid] if not others.issubset(gone)]
     allocatable = site.node.allocatable if site.node else NOTHING
     for resource, amount in question.need:
         left = min(allocatable.get(resource, 0), LARGEST) - site.used.get(resource, 0)

@@ -16,6 +16,7 @@ from policy.nodes.node_attributes import Mask
 from policy.nodes.node_filters import passing_filters
 from policy.nodes.table import NodeTable
 from policy.nodes.topology import demands_of
+from policy.objects import signature
 from policy.objects.pod import Pod
 from policy.objects.quantity import LARGEST
 from policy.objects.resources import Resources
@@ -26,9 +27,10 @@ AlikePods = tuple[Pod, int]
 
 def decidable(table: NodeTable, members: Sequence[Pod]) -> bool:
     """Whether it can be worked out here, in a short time, where the members would go."""
-    if any(fit.undecidable(table, member) for member in members):
+    unlike = _unlike(members)
+    if any(fit.undecidable(table, member) for member in unlike):
         return False
-    return not any(map(demands_something, members)) or is_bounded(table, members)
+    return not any(map(demands_something, unlike)) or is_bounded(table, members)
 
 
 class Places:
@@ -54,7 +56,7 @@ class Places:
         self._members = members
         self._offered = offered
         self._not_reserved = ~table.mask_of(reserved_from(members[0]))
-        self._one_by_one = any(map(demands_something, members))
+        self._one_by_one = any(map(demands_something, _unlike(members)))
         self._kinds = Kinds(table, members)
         self._open: dict[Hashable, Mask] = {}
         self._free = table.free.copy()
@@ -184,13 +186,18 @@ def full(table: NodeTable, pod: Pod, nodes: Sequence[str], coming: Iterable[Alik
 
 def depends_on_others(table: NodeTable, members: Sequence[Pod]) -> bool:
     """Whether the place of some member depends on where other pods are."""
-    if any(map(demands_something, members)):
+    if any(map(demands_something, _unlike(members))):
         return True
     if not any(map(table.demanding.may_keep_away, {member.namespace for member in members})):
         return False
     kinds = Kinds(table, members)
     one_of_each = {kinds.of(member): member for member in members}.values()
     return any(True for member in one_of_each for _ in table.demanding.keeping_away(member))
+
+
+def _unlike(members: Iterable[Pod]) -> Collection[Pod]:
+    """Returns one of the members for each request and constraints. Members are of one namespace."""
+    return {signature.by_empty_nodes(member): member for member in members}.values()
 
 
 def _at_least(table: NodeTable, free: NDArray[np.int64], request: Resources) -> Mask:

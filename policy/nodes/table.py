@@ -313,7 +313,7 @@ class NodeTable:
     def is_short_of(self, resource: str) -> bool:
         """Whether some node has nothing left of a resource."""
         column = self.columns.get(resource)
-        return column is not None and bool((self.free[:, column] <= 0).any())
+        return column is not None and bool((self.used[:, column] >= self.allocatable[:, column]).any())
 
     def first_by_name(self, rows: NDArray[np.intp]) -> str:
         """Returns the name that comes first of these rows' nodes. There is one."""

@@ -25,6 +25,7 @@ class Evictable:
         "_cluster",
         "_gangs",
         "_ledger",
+        "_min_run_times",
         "_now",
         "_preemptor",
         "_queue",
@@ -54,6 +55,7 @@ class Evictable:
         self._taken = taken
         self._gangs = gangs
         self._borrowers = borrowers
+        self._min_run_times = bool(cluster.protection.least) and not preemptor.exempt
         self._spare_jobs = cluster.rules.spare_jobs
         self._now = max(preemptor.as_of, cluster.protection.now)
         self._starts: dict[str, float] = {}
@@ -98,7 +100,8 @@ class Evictable:
         if is_left_out or is_gone or exempt_from_eviction(self._ledger, pod):
             return False
         of_own = pod.namespace == self._preemptor.pod.namespace
-        if self._is_spared(pod) or (not of_own and self._has_to_run_on(pod)):
+        spared = (self.one_by_one or self._spare_jobs) and self._is_spared(pod)
+        if spared or (self._min_run_times and not of_own and self._has_to_run_on(pod)):
             return False
         if not pod.group:
             return True  # nobody needs it
@@ -111,10 +114,7 @@ class Evictable:
 
     def _has_to_run_on(self, pod: Pod) -> bool:
         """Whether its min-run-time still protects a pod of another namespace, or a gang that would go with it."""
-        protection = self._cluster.protection
-        if not protection.least or self._preemptor.exempt:
-            return False
-        at = protection.until(pod, self._starts)
+        at = self._cluster.protection.until(pod, self._starts)
         if pod.group and self._gangs.is_needed(pod):
             at = max(at, self._until_of_gang(pod))
         if at <= self._now:

@@ -57,10 +57,21 @@ def job_by_job(pods: Iterable[Pod]) -> list[Pod]:
 class Ranking:
     """Ranks pods by what their quotas, queues and namespaces had before any of their pods was taken.
 
-    These figures are noted by namespace and queue when they are first asked for: see ``note``.
+    These figures are noted by namespace and queue when they are first asked for: see ``note``. So is the queue of each
+    pod, as some are asked about many times, and the queue of one that was taken would have to be worked out each time.
     """
 
-    __slots__ = ("_borrowed", "_distances", "_entitlement", "_ledger", "_now", "_resources", "_shares", "_spare")
+    __slots__ = (
+        "_borrowed",
+        "_distances",
+        "_entitlement",
+        "_ledger",
+        "_now",
+        "_resources",
+        "_shares",
+        "_spare",
+        "_tenants",
+    )
 
     def __init__(self, ledger: Ledger, entitlement: Entitlement, now: float) -> None:
         """``now`` is in seconds since the epoch."""
@@ -68,6 +79,7 @@ class Ranking:
         self._ledger = ledger
         self._entitlement = entitlement
         self._resources = entitlement.resources
+        self._tenants: dict[str, tuple[str, str]] = {}
         self._distances: dict[str, int] = {}
         self._borrowed: dict[tuple[str, str], float] = {}
         self._shares: dict[tuple[str, str], tuple[Resources, Resources] | None] = {}
@@ -80,7 +92,7 @@ class Ranking:
 
     def borrowed(self, pod: Pod) -> float:
         """How much the pod's quota or queue borrows, as a share of its min or of what it deserves."""
-        whose = pod.namespace, queue_in(self._ledger, pod)
+        whose = self._tenant_of(pod)
         known = self._borrowed.get(whose)
         if known is None:
             known = self._borrowed[whose] = share_lent(self._ledger, *whose)
@@ -97,7 +109,7 @@ class Ranking:
 
         So a department settles its own affairs before it touches another. Pods in no queue are as far as the root.
         """
-        name = queue_in(self._ledger, pod)
+        name = self._tenant_of(pod)[1]
         known = self._distances.get(name)
         if known is None:
             queues = self._ledger.queues
@@ -115,7 +127,7 @@ class Ranking:
         """Whether a pod's namespace has no more than its share of a queue, in all that the preemptor may take back."""
         if not self._ledger.queues.accounts:
             return False
-        share = self._share_of((pod.namespace, queue_in(self._ledger, pod)))
+        share = self._share_of(self._tenant_of(pod))
         return share is not None and all(share[0].get(r, 0) >= share[1].get(r, 0) for r in self._resources)
 
     def expensive_first(self, pod: Pod) -> tuple[float | str, ...]:
@@ -137,7 +149,7 @@ class Ranking:
 
         The preemptor's own quota, queue and namespace are not looked at.
         """
-        whose = pod.namespace, queue_in(self._ledger, pod)
+        whose = self._tenant_of(pod)
         known = self._spare.get(whose)
         if known is None:
             bounds = [*self._min_of(whose[0]), *self._deserved_of(whose[1])]
@@ -168,6 +180,13 @@ class Ranking:
             if (before := self._shares.get(tenant)) is not None:
                 fallen.append(shortfall(before[0], to_spare(*before), taken))
         return fsum(fallen)  # the same in whatever order
+
+    def _tenant_of(self, pod: Pod) -> tuple[str, str]:
+        """Returns the namespace and the queue of a pod."""
+        known = self._tenants.get(pod.uid)
+        if known is None:
+            known = self._tenants[pod.uid] = pod.namespace, queue_in(self._ledger, pod)
+        return known
 
     def _min_of(self, namespace: str) -> list[tuple[Resources, Resources]]:
         """The min of another quota, and what of it is used."""

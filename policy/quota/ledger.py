@@ -32,7 +32,7 @@ from policy.quota.sizes import WaitingRequests
 from policy.quota.trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from policy.objects.pod import Pod
@@ -211,8 +211,11 @@ class Ledger:
             entries[pod.uid] = entry
         before = self.set_aside_all(entries)
         self.put_back_all(entries)
-        both = [(before.get(uid), entry) for uid, entry in entries.items()]
-        for earlier, entry in {(id(earlier), id(entry)): (earlier, entry) for earlier, entry in both}.values():
+        unlike = {
+            (id(entry), None if (earlier := before.get(uid)) is None else key_of(earlier)): (earlier, entry)
+            for uid, entry in entries.items()
+        }
+        for earlier, entry in unlike.values():
             self.queues.note(earlier, entry)
 
     def set_quota(self, namespace: str, quota: ElasticQuota | None) -> None:
@@ -320,7 +323,9 @@ class Ledger:
             self._apply(entry, -1)
         return entry
 
-    def _apply_all(self, entries: Iterable[Entry], times: int) -> None:
+    def _apply_all(self, entries: Collection[Entry], times: int) -> None:
+        if not entries:
+            return
         distinct = {id(entry): entry for entry in entries}
         kinds: dict[Hashable, tuple[Entry, int]] = {}
         for key, number in Counter(map(id, entries)).items():
