@@ -37,13 +37,14 @@ class Divide:
     async def look(self) -> None:
         """Divides the cluster, and then computes anew what pods and waiting Jobs demand; only what has changed.
 
-        It divides first, and leaves the rest of many renewals to later looks, so that nobody's division waits for them.
+        It leaves the rest of many renewals, and of many waiting pods that are to be entered anew, to later looks. So
+        nobody's division waits for them.
         """
         if not self._store.synced:
             return
         cluster, pause = self._store.cluster, Pause()
         if cluster.to_be_divided:
-            for _ in cluster.divide_steps():
+            for _ in cluster.divide_steps(RENEWALS):
                 await pause.if_due()
         work = cluster.devices.renew_steps()
         for _ in islice(work, RENEWALS):

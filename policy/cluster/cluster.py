@@ -53,7 +53,7 @@ from policy.quota.changes import Changes
 from policy.quota.elastic_quota import ElasticQuota
 from policy.quota.ledger import Ledger
 from policy.quota.queue_tree import MOST_LEVELS
-from policy.stepwise import Steps
+from policy.stepwise import Steps, at_once
 
 TOGETHER = 50
 """Pods that are taken in between two pauses: about half a millisecond."""
@@ -412,8 +412,8 @@ class Cluster:
         Until then pods count in the queue that they name, or in the one that an earlier process has noted on them.
         ``counted``: the queues in which pods count, by UID, whatever was noted on them.
         """
-        for _ in self.devices.renew_steps():
-            pass
+        at_once(self.devices.renew_steps())
+        at_once(self.states.catch_up_steps())
         self.queue_changes.begin(counted)
 
     def tick(self, now: float) -> None:
@@ -432,14 +432,18 @@ class Cluster:
         self.hints.look(now)
         self.queue_changes.try_to_move()
 
-    def divide_steps(self) -> Steps[None]:
-        """Computes anew what queues deserve and namespaces are entitled to. Iterate to the end; it may pause."""
-        return dividing.divide_steps(self)
+    def divide_steps(self, most: int | None = None) -> Steps[None]:
+        """Computes anew what queues deserve and namespaces are entitled to. Iterate to the end; it may pause.
+
+        Before that, it enters waiting pods anew that events have left for later: all of them, or no more than ``most``.
+        """
+        yield from self.states.catch_up_steps(most)
+        yield from dividing.divide_steps(self)
 
     @property
     def to_be_divided(self) -> bool:
-        """Whether what queues deserve may have changed since it was computed."""
-        return self.ledger.queues.stale
+        """Whether what queues deserve may have changed since it was computed, or waiting pods are to be entered."""
+        return self.ledger.queues.stale or self.states.to_catch_up
 
     @property
     def divided(self) -> bool:

@@ -45,6 +45,10 @@ class GatedJob:
         pods = self.members.values()
         return -max(pod.priority for pod in pods), self.created or min(pod.created for pod in pods), self.name
 
+    def is_like(self, other: "GatedJob") -> bool:
+        """Whether another description of the job says the same."""
+        return self.created == other.created and self.kind == other.kind
+
     def first(self) -> Pod:
         """Returns the first member in queue order."""
         return min(self.members.values(), key=turn)
@@ -64,7 +68,10 @@ class Line:
 
     def put(self, job: GatedJob, pod: Pod) -> None:
         """Adds or updates a member. ``job`` describes its job as if this member were the first."""
-        known, turns = self.jobs.get(job.name), self._kinds.get(job.kind)
+        known = self.jobs.get(job.name)
+        if known is not None and known.is_like(job) and known.members.get(pod.uid) is pod:
+            return
+        turns = self._kinds.get(job.kind)
         self.arrivals += turns is None
         if known is not None:
             self._strike(known)

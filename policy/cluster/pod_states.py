@@ -6,10 +6,12 @@ grant (``granted``); another process may have admitted it (``in_flight``). A pod
 
 from __future__ import annotations
 
+from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING
 
 from policy.cluster.attempts import not_let_through, says_something_new
+from policy.stepwise import Steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 GRANT_LIFETIME = 30.0
 """Seconds after which a grant ends if its pod has not come to a node."""
+AT_ONCE = 100
+"""The most waiting pods that an event enters anew at once: in a few milliseconds."""
 
 
 class PodStates:
@@ -27,6 +31,7 @@ class PodStates:
     def __init__(self, cluster: Cluster, grant_lifetime: float) -> None:
         self._cluster = cluster
         self._grant_lifetime = grant_lifetime
+        self._later: dict[str, None] = {}
 
     # What is seen of pods
 
@@ -143,20 +148,53 @@ class PodStates:
                 self.restore_pending(uid)
 
     def assign_again(self, uids: Iterable[str]) -> None:
-        """Enters pods anew whose queue or claim may have changed."""
-        cluster = self._cluster
+        """Enters pods anew whose queue or claim may have changed.
+
+        Of very many that only wait, the first are entered at once, the others by ``catch_up_steps``. Till then they
+        have the claims that they had: nobody counts less than what pods have.
+        """
+        room = AT_ONCE
         for uid in uids:
-            pod, entry = cluster.pods[uid], cluster.ledger.entries.get(uid)
-            cluster.capacity.note(pod)
-            if entry is not None:
-                granted = cluster.grants.pod(uid) if cluster.grants.is_older(pod) else None
-                cluster.ledger.enter(entry.kind, granted or pod)
-            elif pod.pending:
-                cluster.ledger.enter("pending", pod)
-            elif uid in cluster.leaving.overdue:
-                cluster.leaving.overdue.add(pod, cluster.queue_of(pod))
-            if uid in cluster.gates:
-                cluster.gate_admission.stand(pod, cluster.gates.since(uid))
+            only_waits = self.only_waits(uid)
+            if only_waits and not room:
+                self._later[uid] = None
+                continue
+            room -= only_waits
+            self._assign_again(uid)
+
+    def only_waits(self, uid: str) -> bool:
+        """Whether a pod has no node and nothing that counts as used, or that is kept for it."""
+        entry = self._cluster.ledger.entries.get(uid)
+        return uid in self._cluster.pending and (entry is None or entry.kind == "pending")
+
+    def catch_up_steps(self, most: int | None = None) -> Steps[None]:
+        """Enters the pods that ``assign_again`` has left for later: all, or so many. Others may work in between."""
+        for uid in list(islice(self._later, most)):
+            if uid not in self._later:
+                continue  # somebody else has entered it in a pause
+            del self._later[uid]
+            if uid in self._cluster.pods:
+                self._assign_again(uid)
+            yield
+
+    @property
+    def to_catch_up(self) -> bool:
+        """Whether pods that wait are still to be entered anew."""
+        return bool(self._later)
+
+    def _assign_again(self, uid: str) -> None:
+        cluster = self._cluster
+        pod, entry = cluster.pods[uid], cluster.ledger.entries.get(uid)
+        cluster.capacity.note(pod)
+        if entry is not None:
+            granted = cluster.grants.pod(uid) if cluster.grants.is_older(pod) else None
+            cluster.ledger.enter(entry.kind, granted or pod)
+        elif pod.pending:
+            cluster.ledger.enter("pending", pod)
+        elif uid in cluster.leaving.overdue:
+            cluster.leaving.overdue.add(pod, cluster.queue_of(pod))
+        if uid in cluster.gates:
+            cluster.gate_admission.stand(pod, cluster.gates.since(uid))
 
     def has_claim(self, pod: Pod) -> bool:
         """Whether a pod waits, and can still be placed or has a node reserved for it.

@@ -86,11 +86,16 @@ class QueueChanges:
     def named_anew(self, uids: Iterable[str]) -> None:
         """Chooses anew the queues of pods that may name another one now, or be admitted by it."""
         cluster, uids, may_move = self._cluster, list(uids), once_for_each_kind(self._may_move)
+        waiting = list[str]()
         for uid in uids:
             pod = cluster.pods[uid]
             granted = cluster.grants.pod(uid) if cluster.grants.is_older(pod) else None
             self._name_queue(granted or pod, may_move)
-            cluster.states.assign_again([uid])
+            if cluster.states.only_waits(uid):
+                waiting.append(uid)
+            else:
+                cluster.states.assign_again([uid])  # at once: whether the next may move depends on it
+        cluster.states.assign_again(waiting)
 
     def _name_queue(self, pod: Pod, may_move: Callable[[Pod, str, str], bool]) -> None:
         """Chooses where a pod counts by the queue that it names now."""

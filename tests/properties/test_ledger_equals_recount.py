@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policy.cluster import pod_states
 from policy.cluster.cluster import Cluster
 from policy.cluster.pod_admission import Unsettled
 from policy.explain.verdicts import verdict_on
@@ -16,6 +17,7 @@ from policy.objects.resources import total
 from policy.preemption.entitlement import share_lent
 from policy.queueing.waking import to_wake
 from policy.quota.admission import Rules
+from policy.stepwise import at_once
 from tests.properties.recount import Recount, amounts, ours
 from tests.properties.world import CHANGES, NAMESPACES, NODES, a_pod, a_quota
 from tests.worlds.walk import Pick, by_dice, by_hypothesis, scaled, walk
@@ -190,6 +192,7 @@ class LedgerWalker:
     # What has to hold
 
     def check(self):
+        at_once(self.cluster.states.catch_up_steps())
         self.check_accounts()
         self.check_pool()
         self.check_that_nothing_else_is_kept()
@@ -304,7 +307,8 @@ def test_the_ledger_equals_a_recount(data):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_ledger_equals_a_recount_after_long_walks(seed):
+def test_the_ledger_equals_a_recount_after_long_walks(seed, monkeypatch):
+    monkeypatch.setattr(pod_states, "AT_ONCE", seed % 2)  # most of what only waits is entered later
     for number in range(scaled(60)):
         pick = by_dice(1000 * seed + number)
         walk(LedgerWalker(pick), pick, length=60)

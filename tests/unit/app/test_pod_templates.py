@@ -272,7 +272,7 @@ def test_the_division_waits_for_no_renewal_and_many_of_these_take_several_looks(
     cluster = store.cluster
     renew, divide_steps = cluster.queued_jobs.renew_steps, cluster.divide_steps
     monkeypatch.setattr(cluster.queued_jobs, "renew_steps", lambda: (done.append("renewal") for _ in renew()))
-    monkeypatch.setattr(cluster, "divide_steps", lambda: done.append("division") or divide_steps())
+    monkeypatch.setattr(cluster, "divide_steps", lambda most: done.append("division") or divide_steps(most))
     asyncio.run(Divide(store).look())
     assert done == ["division", "renewal", "renewal"]
     asyncio.run(Divide(store).look())
