@@ -50,6 +50,14 @@ def is_seen_started(cluster, of: QueuedJob, now: float = 0) -> None:
     cluster.queued_jobs.upsert(replace(of, suspended=False), now)
 
 
+def starting(of: QueuedJob, **room):
+    """A cluster in which a Job was started, and is seen so; none of its pods has come."""
+    cluster = queued(of, **room)
+    assert started(cluster) == [of.name]
+    is_seen_started(cluster, of)
+    return cluster
+
+
 def its_pod(of: QueuedJob, number: int, **rest):
     """A pod that the controller of Jobs makes for it."""
     uid = f"{of.name}-{number}"
@@ -160,9 +168,7 @@ def test_a_pod_that_was_refused_before_it_was_seen_here_is_woken_to_take_its_roo
 
 def test_pods_of_a_started_job_that_find_no_place_lose_their_room_in_the_end():
     train = job("train", 2)
-    cluster = queued(train, cpu=2)
-    started(cluster)
-    is_seen_started(cluster, train)
+    cluster = starting(train, cpu=2)
     for number in range(2):
         cluster.upsert_pod(its_pod(train, number), now=0)
     no_place = Unschedulable("Unschedulable", "0/1 nodes are available", 0)
@@ -245,9 +251,7 @@ def test_what_is_missing_after_the_patience_is_released_and_told():
 
 def test_a_pod_that_asks_for_more_than_its_template_is_asked_anew():
     train = job("train", 2)
-    cluster = queued(train, most=3)
-    started(cluster)
-    is_seen_started(cluster, train)
+    cluster = starting(train, most=3)
     larger = replace(its_pod(train, 0), request={"cpu": 5000, "pods": 1})
     cluster.upsert_pod(larger, now=0)
     assert ("train-0" in cluster.grants, used(cluster)) == (False, 1)
@@ -274,9 +278,7 @@ def test_a_job_that_could_not_be_started_stands_in_line_again():
 
 def test_a_job_suspended_while_it_starts_waits_again_and_keeps_nothing():
     train = job("train", 2)
-    cluster = queued(train)
-    started(cluster)
-    is_seen_started(cluster, train)
+    cluster = starting(train)
     cluster.upsert_pod(its_pod(train, 0), now=0)
     cluster.queued_jobs.upsert(train, now=1)
     assert (used(cluster), cluster.pods["job/uid-train"].stands_for.pods) == (1, 2)
@@ -301,9 +303,7 @@ def test_a_new_size_counts_at_once():
 
 def test_a_job_deleted_while_it_starts_keeps_nothing():
     train = job("train", 2)
-    cluster = queued(train)
-    started(cluster)
-    is_seen_started(cluster, train)
+    cluster = starting(train)
     cluster.queued_jobs.delete(("a", "train"))
     assert (used(cluster), len(cluster.grants), cluster.gates.ungated) == (0, 0, {})
 
@@ -414,9 +414,7 @@ def test_a_job_whose_start_is_undone_at_once_stands_in_line_again_and_keeps_noth
 
 def test_what_is_on_its_way_to_nodes_does_not_grow_as_pods_come():
     train = job("train", 3)
-    cluster = queued(train)
-    started(cluster)
-    is_seen_started(cluster, train)
+    cluster = starting(train)
     cluster.upsert_pod(its_pod(train, 0), now=0)
     assert cluster.gates.on_their_way("")["cpu"] == 3000
 
@@ -432,9 +430,7 @@ def test_a_pod_keeps_its_part_when_the_api_server_says_that_it_is_gated():
 
 def test_of_a_job_that_another_of_its_name_replaces_while_it_starts_nothing_is_left():
     train = job("train", 2)
-    cluster = queued(train)
-    started(cluster)
-    is_seen_started(cluster, train)
+    cluster = starting(train)
     cluster.queued_jobs.upsert(replace(train, uid="new"), now=0)
     cluster.tick(PATIENCE + 1)
     assert (used(cluster), cluster.queued_jobs.late) == (0, [])
