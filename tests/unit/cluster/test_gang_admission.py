@@ -419,26 +419,21 @@ def test_room_that_a_plan_has_made_for_a_member_is_there_for_it():
     assert asked(cluster, gang[0], offered=("n1",)) == ["g0"]
 
 
+def state_of(cluster):
+    """What a question about a gang may leave behind."""
+    table = cluster.table
+    return dict(cluster.ledger.entries), cluster.generations.admission, table.used.tolist(), set(table.expected)
+
+
 def test_looking_at_a_gang_changes_nothing():
     apart = Constraints(anti_affinity=(term(HOSTNAME, app="g"),))
     gang = refused(members(constraints=apart, labels={"app": "g"}))
     gang[1] = replace(gang[1], nominated_node="n2")
     cluster = seeing(node("n1"), node("n2"), node("n3"), group(), quota(most={"cpu": 3}), gang)
-    before = (
-        dict(cluster.ledger.entries),
-        cluster.generations.admission,
-        cluster.table.used.tolist(),
-        set(cluster.table.expected),
-    )
+    before = state_of(cluster)
     assert verdict_on(cluster, "a", "g0").outcome == "admissible"
     assert [each.uid for each in to_wake(cluster)] == ["g0"]
-    after = (
-        dict(cluster.ledger.entries),
-        cluster.generations.admission,
-        cluster.table.used.tolist(),
-        set(cluster.table.expected),
-    )
-    assert before == after
+    assert state_of(cluster) == before
 
 
 def test_a_large_gang_that_could_not_start_is_not_tried_again_at_once_unless_woken(monkeypatch):
