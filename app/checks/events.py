@@ -1,6 +1,5 @@
-"""Finds in the events of schedulers that an extender does not answer."""
+"""Finds in events that an extender does not answer schedulers, or that the API server refuses evictions."""
 
-import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -8,28 +7,34 @@ from typing import Any
 import msgspec
 
 from app.checks.finding import Finding, warning
+from policy.explain.unanswered import unanswered_in
 
 RECENT = 900.0
 """Seconds for which an event counts: the API server keeps events for an hour, and the cause may be gone by then."""
-SHOWN = 300
-"""Maximum number of characters of a reason that are shown."""
-_FAILED = re.compile(
-    r'Post "(?P<url>https?://[^"]+)": (?P<why>.+)'
-    r"|failed \w+ with extender at URL (?P<at>\S+), code (?P<code>\d+)"
-)
+FAILED = " failed, and is tried again: "
+"""The words of the Event ReclaimBlocked if not a disruption budget is the reason."""
+LONGEST = 600
+"""Maximum number of characters of such an Event that are shown."""
 
 
 def unanswered(events: list[dict[str, Any]], now: float) -> Iterator[Finding]:
     """Yields a finding for each scheduler and address that gave no answer lately, with the latest reason."""
     latest: dict[tuple[str, str], tuple[float, str]] = {}
     for event in events:
-        failed, at = _FAILED.match(str(event.get("message"))), _time_of(event)
+        failed, at = unanswered_in(str(event.get("message"))), _time_of(event)
         if failed and at > now - RECENT:
-            key = str(event.get("reportingComponent") or "unknown"), failed["url"] or failed["at"]
-            why = failed["why"] or f"it answers {failed['code']}"
-            latest[key] = max(latest.get(key, (0.0, "")), (at, why[:SHOWN]))
+            key = str(event.get("reportingComponent") or "unknown"), failed.url
+            latest[key] = max(latest.get(key, (0.0, "")), (at, failed.why))
     for (scheduler, url), (at, why) in sorted(latest.items()):
         yield warning(f"the scheduler {scheduler} got no answer from {url} {max(0.0, now - at):.0f} s ago: {why}")
+
+
+def failed_evictions(events: list[dict[str, Any]], now: float) -> Iterator[Finding]:
+    """Yields a finding for the latest eviction that failed lately; not for those that wait for a disruption budget."""
+    failed = [(_time_of(event), str(event.get("message"))) for event in events if FAILED in str(event.get("message"))]
+    at, message = max(failed, default=(0.0, ""))
+    if at > now - RECENT:
+        yield warning(f"{max(0.0, now - at):.0f} s ago an {message[:LONGEST]}")
 
 
 def _time_of(event: dict[str, Any]) -> float:

@@ -28,5 +28,6 @@ def extender(url: str, ca: Path | None = None) -> list[Finding]:
         return [*findings, info(f"the metrics of {url} cannot be read without credentials ({metrics.status})")]
     last = _LAST.search(metrics.data.decode(errors="replace"))
     if last is None or not float(last[1]):
-        return [*findings, warning(f"no scheduler has called the Quotaward at {url} since it was started")]
+        text = f"no scheduler has called the Quotaward at {url} since it was started"
+        return [*findings, warning(f"{text} (they ask only about pods that some node could take)")]
     return [*findings, info(f"a scheduler last called it {max(0.0, time.time() - float(last[1])):.0f} s ago")]

@@ -14,7 +14,7 @@ import msgspec
 
 from app.checks import webhooks
 from app.checks.bounds import bound_findings
-from app.checks.events import unanswered
+from app.checks.events import failed_evictions, unanswered
 from app.checks.finding import Finding, error, info, warning
 from app.checks.folder import resource_findings, resources_there
 from app.checks.requests import BROKEN, MOST, PAGE, Unreachable, all_objects, ask, first_page, get, objects, words
@@ -41,6 +41,8 @@ from policy.quota.rules import named_in
 AT_ONCE = 8
 OURS = (ELASTIC_QUOTAS, QUEUES, RESERVATIONS)
 """Kinds whose definitions come with Quotaward."""
+OUR_PODS = "app.kubernetes.io/name=quotaward"
+"""The label that all manifests put on its pods."""
 
 
 @dataclass(slots=True)
@@ -148,31 +150,48 @@ async def _bounds(client: KubeClient, settings: Settings, live: Live) -> None:
 
 
 async def _rights(client: KubeClient, settings: Settings, live: Live) -> None:
-    """Finds rights that Quotaward needs and these credentials lack."""
-    seats = asyncio.Semaphore(AT_ONCE)
+    """Finds rights that Quotaward needs and the account lacks, or these credentials, or those that Quotaward runs as.
 
-    async def lacks(right: Right) -> bool:
-        async with seats:
-            return not await _may(client, right, live.account)
-
-    if not live.account and not await lacks(EVERYTHING):
-        example = f"system:serviceaccount:{settings.leader.namespace}:quotaward-scheduler"
-        text = f"these credentials may do everything; --as ACCOUNT checks the rights of another, such as {example}"
-        live.findings.append(info(text))
-        return
+    Credentials that may do everything are an administrator's, whose rights are not what matters.
+    """
+    accounts = [live.account]
+    if not live.account and await _may(client, EVERYTHING, ""):
+        accounts = await _accounts(client, settings)
+        if not accounts:
+            example = f"system:serviceaccount:{settings.leader.namespace}:quotaward-scheduler"
+            text = f"these credentials may do everything; --as ACCOUNT checks the rights of another, such as {example}"
+            live.findings.append(info(text))
+            return
     jobs_wait = await _some_queue_jobs(client)
     wanted = [
         *rights(settings.leader, jobs_wait=jobs_wait),
         *rights_to_delete(settings.reclaim),
         *rights_to_start_jobs(needed=jobs_wait, rows=settings.jobs.rows),
     ]
-    who = live.account or "these credentials"
-    for right, lacking in zip(wanted, await asyncio.gather(*map(lacks, wanted)), strict=True):
-        if lacking and right.needed:
-            live.findings.append(error(f"{who} may not {right}: see {right.given_by}"))
-        elif lacking:
-            text = f"{who} may not {right}; Quotaward works without that right (see {right.given_by})"
-            live.findings.append(info(text))
+    seats = asyncio.Semaphore(AT_ONCE)
+
+    async def lacks(right: Right, account: str) -> bool:
+        async with seats:
+            return not await _may(client, right, account)
+
+    for account in accounts:
+        who = account or "these credentials"
+        lacking = await asyncio.gather(*(lacks(right, account) for right in wanted))
+        for right in (right for right, lacks_it in zip(wanted, lacking, strict=True) if lacks_it):
+            if right.needed:
+                live.findings.append(error(f"{who} may not {right}: see {right.given_by}"))
+            else:
+                text = f"{who} may not {right}; Quotaward works without that right (see {right.given_by})"
+                live.findings.append(info(text))
+
+
+async def _accounts(client: KubeClient, settings: Settings) -> list[str]:
+    """Returns the service accounts of Quotaward's pods. A static pod has none, but a kubeconfig. Raises Unreachable."""
+    namespace = settings.leader.namespace
+    _status, document = await get(client, f"/api/v1/namespaces/{namespace}/pods", {"labelSelector": OUR_PODS})
+    specs = [pod.get("spec") or {} for pod in document.get("items") or ()]
+    names = {str(spec["serviceAccountName"]) for spec in specs if spec.get("serviceAccountName")}
+    return [f"system:serviceaccount:{namespace}:{name}" for name in sorted(names)]
 
 
 async def _some_queue_jobs(client: KubeClient) -> bool:
@@ -258,19 +277,26 @@ async def _schedulers(client: KubeClient, _: Settings, live: Live) -> None:
 
 
 async def _events(client: KubeClient, _: Settings, live: Live) -> None:
-    """Checks whether the schedulers' events repeat Quotaward's answers."""
-    query = {"fieldSelector": "reason=FailedScheduling", "limit": str(MOST)}
-    status, document = await get(client, "/api/v1/events", query)
+    """Checks whether the schedulers' events repeat Quotaward's answers, and whether evictions fail."""
+    status, events = await _events_because_of(client, "FailedScheduling")
     if status != HTTPStatus.OK:
         live.findings.append(info(f"events cannot be read: the API server answers {status}"))
         return
-    events = [event for event in document.get("items") or () if isinstance(event, dict)]
     by = sorted({str(event.get("reportingComponent") or "unknown") for event in events})
     ours = sum(bool(named_in(str(event.get("message")))) for event in events)
     if events:
         told = f"{len(events)} events of pods that were not scheduled, by {', '.join(by)}"
         live.findings.append(info(f"{told}: {ours} of them name a rule of Quotaward"))
     live.findings += unanswered(events, time.time())
+    _status, events = await _events_because_of(client, "ReclaimBlocked")
+    live.findings += failed_evictions(events, time.time())
+
+
+async def _events_because_of(client: KubeClient, reason: str) -> tuple[int, list[dict[str, Any]]]:
+    """Returns status and items of the list of events that have this reason. Raises Unreachable."""
+    query = {"fieldSelector": f"reason={reason}", "limit": str(MOST)}
+    status, document = await get(client, "/api/v1/events", query)
+    return status, [event for event in document.get("items") or () if isinstance(event, dict)]
 
 
 async def _webhooks(client: KubeClient, _: Settings, live: Live) -> None:

@@ -11,8 +11,10 @@ import numpy as np
 
 from policy.cluster.cluster import Cluster
 from policy.explain import gang_hints
+from policy.explain.node_taints import taints_text
 from policy.explain.remedy import listed, names_of
 from policy.explain.run_time_remedies import why_too_long
+from policy.explain.unanswered import unanswered_in
 from policy.nodes import fit
 from policy.objects.job import job_name, short
 from policy.objects.pod import Pod
@@ -80,6 +82,8 @@ def next_steps(
     of_reserving = yield from _of_reserving_steps(cluster, pod, terms, times, why_idle("reserve"))
     steps = [
         *_of_gate(cluster, pod, why_idle("gates")),
+        *_of_no_answer(pod),
+        *_of_taints(cluster, pod, of_reclaim),
         *of_reclaim,
         *_of_gang(cluster, pod, times),
         *_of_kept_nodes(cluster, pod, times),
@@ -242,6 +246,21 @@ def _of_kept_nodes(cluster: Cluster, pod: Pod, times: Times) -> Iterator[NextSte
         jobs = listed([f"{job}{until[job]}" for job in sorted(until)])
         text = f"the nodes that have room are reserved for {jobs}, and free for all again once that has started"
         yield NextStep("nodes-reserved", text)
+
+
+def _of_taints(cluster: Cluster, pod: Pod, of_reclaim: list[NextStep]) -> Iterator[NextStep]:
+    """Tells which taints keep it off nodes, if it has room nowhere else and gets none by evictions."""
+    nobody_goes = all(each.step == "nobody-to-evict" for each in of_reclaim)
+    if nobody_goes and pod.uid not in cluster.grants and (text := taints_text(cluster, pod)):
+        yield NextStep("nodes-tainted", text)
+
+
+def _of_no_answer(pod: Pod) -> Iterator[NextStep]:
+    """Tells that its scheduler got no answer from an extender when it last tried it."""
+    found = unanswered_in(pod.unschedulable.message) if pod.unschedulable is not None else None
+    if found is not None:
+        text = f"its scheduler got no answer from {found.url}, and places no pod that it asks about there until it does"
+        yield NextStep("no-answer", f"{text}: is that address (urlPrefix in the scheduler's configuration) right?")
 
 
 def _of_reserving_steps(cluster: Cluster, pod: Pod, terms: Terms, times: Times, idle: str) -> Steps[list[NextStep]]:

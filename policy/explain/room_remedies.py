@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from policy.cluster.cluster import Cluster
+from policy.explain.node_taints import without_taints
 from policy.explain.remedy import MOST_ADDED, Need, ObjectChange, Remedies, Remedy, listed, may_end, names_of, removed
 from policy.nodes import fit, scores
 from policy.objects.node import Node
@@ -28,9 +29,9 @@ MOST_NODES = 200
 
 
 def for_room(need: Need) -> Remedies:
-    """Suggests a deadline, budgets that allow an eviction, more nodes, the end of pods, or of jobs with reserved nodes.
+    """Suggests a deadline, budgets that allow an eviction, fewer taints, more nodes, the end of pods or of other jobs.
 
-    The deletion of a job of others comes last: it waits for a reason.
+    The end of a job that nodes are reserved for comes last: it waits for a reason.
     """
     cluster, pod = need.cluster, need.pod
     table = cluster.table
@@ -39,6 +40,8 @@ def for_room(need: Need) -> Remedies:
     kept = fitting & reserved if fitting <= reserved | cluster.reservations.nodes_held_from(pod) else set[str]()
     yield from _be_short(need, kept)
     yield from _let_go(cluster, pod)
+    if len(need.members) == 1:
+        yield from without_taints(cluster, pod)
     yield from add_nodes(need)
     if len(need.members) == 1:
         yield from _end_on_a_node(cluster, pod, reserved)

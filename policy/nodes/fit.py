@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policy.nodes.node_attributes import Mask
-from policy.nodes.node_filters import passes_filters, passing_filters
+from policy.nodes.node_filters import matching_affinity, passes_filters, passing_filters, tolerated
 from policy.nodes.table import NodeTable, Site
 from policy.nodes.topology import Demands, demands_of, demands_of_steps
 from policy.objects.constraints import TOO_MANY_OF_NAMESPACE, HostPort, excess
@@ -69,6 +69,13 @@ def node_fits_if_empty(table: NodeTable, node: Node, pod: Pod) -> bool:
     if not passes_filters(node, pod.constraints):
         return False
     return all(min(node.allocatable.get(resource, 0), LARGEST) >= amount for resource, amount in need(table, pod))
+
+
+def kept_off_by_taints(table: NodeTable, pod: Pod) -> Mask:
+    """Returns the nodes with room for the pod that match its affinity, and have taints that it does not tolerate."""
+    constraints = pod.constraints
+    mask = matching_affinity(table, constraints) & ~tolerated(table, constraints.tolerations)
+    return mask & _at_least(table, table.free, pod)
 
 
 def fits(table: NodeTable, pod: Pod) -> Mask:

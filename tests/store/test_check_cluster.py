@@ -37,7 +37,8 @@ def test_a_cluster_that_has_everything_has_nothing_wrong(cluster, check):
     assert [line for line in lines if line.startswith("error")] == []
     assert status == 0
     assert f"info: a Quotaward answers at {quotaward.url}" in lines
-    assert f"warning: no scheduler has called the Quotaward at {quotaward.url} since it was started" in lines
+    uncalled = f"warning: no scheduler has called the Quotaward at {quotaward.url} since it was started"
+    assert any(line.startswith(uncalled) for line in lines)
     assert any(line.startswith(f"info: {LEASE} is held by ") for line in lines)
     assert "info: pods name these schedulers: default-scheduler (1, of which 1 wait)" in lines
 
@@ -67,6 +68,19 @@ def test_an_administrator_checks_the_rights_of_an_account(cluster, check):
     assert (
         "error: the API server cannot be queried: these credentials may not ask for the rights of others" in lines[-3]
     )
+
+
+def test_an_administrator_checks_the_rights_of_the_accounts_that_quotaward_has(cluster, check):
+    install_rights(cluster.api)
+    ours = {"labels": {"app.kubernetes.io/name": "quotaward"}}
+    for name, account in (("good", "quotaward"), ("lost", "nobody")):
+        item = pod(name, SYSTEM, serviceAccountName=account)
+        cluster.api.create(item | {"metadata": item["metadata"] | ours})
+    status, lines = check()
+    account = f"system:serviceaccount:{SYSTEM}"
+    assert f"error: {account}:nobody may not create pods/eviction: see manifests/rbac" in lines
+    assert not any(line.startswith(f"error: {account}:quotaward") for line in lines)
+    assert status == 1
 
 
 def test_bounds_and_names_of_queues_are_compared(cluster, check):

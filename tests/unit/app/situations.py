@@ -1,4 +1,4 @@
-"""Eleven reasons for which pods wait, each as the objects that make it so: the pod is always ``b/p``."""
+"""Reasons for which pods wait, each as the objects that make it so: the pod is always ``b/p``."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -32,6 +32,12 @@ TOLD = {
     "reserved": ("node-reserved", "nodes-reserved", "are reserved for a/big", "delete a/big"),
     "victims": ("", "victims-leaving", "room is being made on node n1", "wait, nothing has to be changed"),
     "budget": ("", "budget", "does not let go now: a/kept-0", "let PodDisruptionBudget a/pdb allow the disruption"),
+    "tainted": (
+        "",
+        "nodes-tainted",
+        "it does not tolerate the taints of nodes with room for it (n1, n2): maintenance",
+        "take the taint maintenance off node n2, or let the pod tolerate it",
+    ),
     "undecidable": ("", "undecidable", "a volume that may be bound to nodes", "wait until a/r-1 on node n1 has ended"),
 }
 """By situation: the rule, the step that comes next, what is said of the cause, and of a remedy that works."""
@@ -104,6 +110,12 @@ def situations() -> dict[str, list[Json]]:
             reservation("reclaim-b.p", "Reclaim", "b/p", "a/kept-0"),
             waiting(NO_ROOM),
         ],
+        "tainted": [
+            tainted(node("n1", **cpus(9)), "node-role.kubernetes.io/control-plane"),
+            tainted(node("n2", **cpus(9)), "maintenance"),
+            quota("b", min={"cpu": 1}),
+            waiting("0/2 nodes are available: 2 node(s) had untolerated taint(s)."),
+        ],
         "undecidable": [
             *borrowed(),
             *running("a", 1, "over"),
@@ -114,6 +126,11 @@ def situations() -> dict[str, list[Json]]:
 
 def waiting(message: str) -> Json:
     return refused(pod("p", "b"), message)
+
+
+def tainted(item: Json, *keys: str) -> Json:
+    taints = [{"key": key, "effect": "NoSchedule"} for key in keys]
+    return item | {"spec": {"taints": taints}}
 
 
 def timed(item: Json, key: str, time: str) -> Json:

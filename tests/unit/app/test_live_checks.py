@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from app.checks.events import RECENT, unanswered
+from app.checks.events import RECENT, failed_evictions, unanswered
 from app.checks.extender import extender
 from app.checks.webhooks import webhook_findings
 from app.times import rfc3339
@@ -59,6 +59,17 @@ def test_the_time_of_a_series_is_that_of_its_last_event():
     again = {"series": {"lastObservedTime": rfc3339(NOW - 5)}, "lastTimestamp": None, "eventTime": rfc3339(NOW - 4000)}
     [found] = texts(event(REFUSED, **again))
     assert " 5 s ago" in found
+
+
+BLOCKED = 'eviction of b/r failed, and is tried again: the API server answered 500: failed calling webhook "x"'
+
+
+def test_the_latest_eviction_that_failed_is_told_with_the_reason():
+    waits = event("eviction of b/other waits for its disruption budget", ago=1)
+    [found] = failed_evictions([event(BLOCKED.replace("b/r", "b/old"), ago=40), event(BLOCKED), waits], NOW)
+    assert found.severity == "warning"
+    assert found.text == f"10 s ago an {BLOCKED}"
+    assert list(failed_evictions([event(BLOCKED, ago=RECENT + 1), waits, {}], NOW)) == []
 
 
 def test_a_server_that_hangs_is_told_without_the_words_of_a_library(monkeypatch):

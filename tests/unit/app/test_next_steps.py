@@ -12,7 +12,7 @@ from policy.objects.reservation import PodName, Reservation
 from policy.reserve.starving import Terms
 from policy.stepwise import at_once
 from tests.unit.app.given import client_of, namespace, node, pod, queue, quota, refused, store_with
-from tests.unit.app.situations import NO_ROOM, QUEUE, cpus, group, member, running
+from tests.unit.app.situations import NO_ROOM, QUEUE, cpus, group, member, running, tainted
 
 NOW = {"creationTimestamp": datetime.now(UTC).isoformat()}
 LONG_AGO = {"creationTimestamp": "2020-01-01T00:00:00Z"}
@@ -114,3 +114,24 @@ def test_who_waits_for_the_min_run_time_of_others_is_told_until_when():
     )
     told = steps(*LENT, lending, waits(1), settings=Settings(mode="observe"))["nobody-to-evict"]
     assert "observe mode changes nothing; else it would be a/r-2 on node n1, from" in told
+
+
+REFUSED = 'Post "http://127.0.0.1:9/extender/filter": dial tcp 127.0.0.1:9: connect: connection refused'
+
+
+def test_that_a_scheduler_got_no_answer_comes_before_all_that_would_follow_one():
+    told = steps(*FULL, quota("b", min={"cpu": 2}), waits(message=REFUSED))
+    assert next(iter(told)) == "no-answer"
+    assert "got no answer from http://127.0.0.1:9/extender/filter" in told["no-answer"]
+    assert "no-answer" not in steps(*FULL, quota("b", min={"cpu": 2}), waits())
+
+
+def test_taints_are_named_only_where_no_other_node_has_room_or_will_have():
+    off = tainted(node("n2", **cpus(9)), "maintenance")
+    assert "(n2): maintenance" in steps(*FULL, off, waits())["nodes-tainted"]
+    assert "nodes-tainted" not in steps(off, node("n1", **cpus(9)), waits())
+    lent = [quota("a", min={"cpu": 1}), quota("b", min={"cpu": 2})]
+    assert "nodes-tainted" not in steps(*FULL, off, *lent, waits(cpu=1))
+    assert "nodes-tainted" not in steps(*FULL, tainted(node("n2", **cpus(1)), "maintenance"), waits())
+    tolerant = waits(tolerations=[{"key": "maintenance", "operator": "Exists"}])
+    assert "nodes-tainted" not in steps(*FULL, off, tolerant)
