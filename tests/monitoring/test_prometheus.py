@@ -64,6 +64,10 @@ SITUATIONS = {
         {'quotaward_store_unusable_objects_total{kind="queues"}': "0x40 1x20"},
         {'quotaward_store_unusable_objects_total{kind="queues"}': "1x60"},
     ),
+    "QuotawardWritesFailing": (
+        {'quotaward_status_writes_total{outcome="failed"}': "0x20 1+1x40"},
+        {'quotaward_status_writes_total{outcome="failed"}': "9x60"},
+    ),
     "QuotawardCertificateExpires": (
         {EXPIRY.format("serving"): "86400x60", EXPIRY.format("token"): "3600x60"},
         {EXPIRY.format("serving"): "7776000x60"},
