@@ -80,9 +80,8 @@ async def _definitions(client: KubeClient, _: Settings, live: Live) -> None:
     for kind in KINDS:
         status, _items = await first_page(client, kind.path, 1)
         if status == HTTPStatus.NOT_FOUND and kind in OURS:
-            live.findings.append(
-                warning(f"{kind.name} of {kind.group} is not installed: kubectl apply -k manifests/crds")
-            )
+            remedy = "kubectl apply --server-side -k manifests/crds, and right after it your objects of that kind"
+            live.findings.append(warning(f"{kind.name} of {kind.group} is not installed: {remedy}"))
         elif status == HTTPStatus.NOT_FOUND and kind.label not in SUCCESSORS:
             live.findings.append(info(f"{kind.name} of {kind.group} is not installed"))
         elif status not in (HTTPStatus.OK, HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):

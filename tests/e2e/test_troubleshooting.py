@@ -268,7 +268,9 @@ def test_a_definition_that_is_gone(operator):
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/elasticquotas.scheduling.x-k8s.io"
     operator.api.request("DELETE", path)
     section = "A definition is gone"
-    operator.sees(section, "ElasticQuota of scheduling.x-k8s.io is not installed: kubectl apply -k manifests/crds")
+    operator.sees(
+        section, "ElasticQuota of scheduling.x-k8s.io is not installed: kubectl apply --server-side -k manifests/crds"
+    )
     operator.cures(section)
 
     def written() -> bool:
