@@ -191,7 +191,8 @@ async def _explain(
         steps += end_of_job(cluster, pod, time.time())
     waits = verdict.outcome == "refused" or pod.uid in cluster.attempts.unschedulable_since
     is_tried = waits and pod.stands_for is None  # trials know pods alone
-    searched = await trials.remedies(pod, (repr(verdict), outlook)) if is_tried else None
+    in_words = replace(verdict, numbers={})  # figures of the whole cluster always change, and hints say what follows
+    searched = await trials.remedies(pod, (repr(in_words), outlook)) if is_tried else None
     starts: ExpectedStarts = request.app.state.expected_starts
     await starts.renew()
     start = expected.model(starts, [pod])

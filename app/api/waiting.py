@@ -15,6 +15,7 @@ from app.problems import Problem
 from app.times import rfc3339_or_empty
 from app.whatif.expected_starts import ExpectedStarts
 from policy.cluster.cluster import Cluster
+from policy.cluster.gates import GatedJob
 from policy.explain.reasons import GATED, NO_ROOM, OTHER, QUEUED, UNTRIED, is_waiting, reason_in
 from policy.objects.job import ALONE, job_name, short
 from policy.objects.pod import Pod, turn
@@ -96,10 +97,10 @@ async def waiting(cluster: Cluster, wanted: Wanted, starts: ExpectedStarts, *, o
         raise Problem(422, f"there is no rule {wanted.rule!r}; there are {', '.join(TEXTS)}", field="rule")
     after = _key_of(wanted)
     pause, found, rest = Pause(), 0, list[tuple[Key, WaitingJob]]()
-    jobs, queues = await _jobs(cluster, wanted.namespace, observe=observe), wanted.queues
-    for job in jobs:
+    queues = wanted.queues
+    for job in await _jobs(cluster, wanted.namespace, queues, observe=observe):
         await pause.if_due()
-        if wanted.rule in (None, job.reason) and (queues is None or job.queue in queues):
+        if wanted.rule in (None, job.reason):
             found += 1
             rest += [(own, job)] if _is_after(own := key(job), after) else []
     if not found and queues and any(queues) and not any(name in cluster.queues for name in queues):
@@ -138,15 +139,15 @@ async def _first(jobs: list[tuple[Key, WaitingJob]], limit: int, pause: Pause) -
     return page
 
 
-async def _jobs(cluster: Cluster, namespace: str | None, *, observe: bool) -> Sequence[WaitingJob]:
-    """Returns the jobs of a namespace or of all, with their reasons. Pauses in between."""
-    pause, places, refusals = Pause(), dict[str, int](), gates.Refusals(cluster)
+async def _jobs(
+    cluster: Cluster, namespace: str | None, queues: Collection[str] | None, *, observe: bool
+) -> Sequence[WaitingJob]:
+    """Returns the jobs of a namespace, of queues, or of all, with their reasons. Pauses in between."""
+    pause, refusals = Pause(), gates.Refusals(cluster)
     jobs: dict[tuple[str, str, str], WaitingJob] = {}
-    refused = dict[str, Refusal | None]()
-    async for queue, place, gated in gates.in_order(cluster, namespace):
-        why = refusals.of(queue, gated)
-        for uid in gated.members:
-            places[uid], refused[uid] = place, why
+    gated = dict[str, tuple[str, int, GatedJob]]()
+    async for stands in gates.in_order(cluster, namespace):
+        gated.update(dict.fromkeys(stands[2].members, stands))
     for pod in list(cluster.pending.values() if namespace is None else cluster.pending_in(namespace)):
         await pause.if_due()
         if is_waiting(cluster, pod):
@@ -155,14 +156,16 @@ async def _jobs(cluster: Cluster, namespace: str | None, *, observe: bool) -> Se
                 job = WaitingJob(pod.namespace, kind, name, shortened(cluster.queue_of(pod)))
                 jobs[pod.namespace, kind, name] = job
             job.pods.append(pod)
-    for job in jobs.values():
+    wanted = [job for job in jobs.values() if queues is None or job.queue in queues]
+    for job in wanted:
         await pause.if_due()
         job.pods.sort(key=turn)
         first = job.pods[0]
         job.since = min(_since(cluster, pod) for pod in job.pods)
-        job.place = places.get(first.uid, 0)
-        job.reason, job.message = _why(cluster, first, refused.get(first.uid), observe=observe)
-    return list(jobs.values())
+        queue, job.place, line = gated.get(first.uid, ("", 0, None))
+        refused = refusals.of(queue, line) if line is not None and line.members else None
+        job.reason, job.message = _why(cluster, first, refused, observe=observe)
+    return wanted
 
 
 def _since(cluster: Cluster, pod: Pod) -> float:

@@ -275,6 +275,7 @@ async def _waiting(request: Request, choice: Choice) -> Markup:
     for namespace in {pod.namespace for pod in cluster.pending.values()}:
         for _ in crowds.count_steps(cluster, namespace, is_meant):
             await pause.if_due()
+        await pause.if_due()
     shown = Waiting()
     for waiting in crowds.waiting(cluster):
         shown = waiting or shown

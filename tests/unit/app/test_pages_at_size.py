@@ -20,7 +20,7 @@ SLICE = 0.02
 """Seconds of processor time without a pause. It is less than a third of that where nothing else runs."""
 PAGES = (
     *("/", "/waiting", "/queues", "/queues/q1", "/quotas/t1/quota", "/namespaces/t1", "/nodes/n1", "/pods/t1/w1"),
-    *("/api/v1/waiting?limit=100", "/api/v1/history?queue=q1"),
+    *("/waiting?q=t1", "/?q=t1", "/api/v1/waiting?limit=100", "/api/v1/history?queue=q1"),
 )
 
 

@@ -19,7 +19,7 @@ from policy.explain.verdicts import verdict_on
 from policy.reserve.starving import Terms
 from policy.simulate.snapshot import snapshot
 from policy.stepwise import at_once
-from tests.unit.app.given import client_of, node, pod, quota, refused, store_with
+from tests.unit.app.given import client_of, node, pod, quota, refused, see, store_with
 from tests.unit.app.situations import NO_ROOM, TOLD, cpus, group, member, running, situations
 
 MAX = "0/1 nodes are available: 1 ElasticQuota max exceeded: cpu."
@@ -166,6 +166,23 @@ def test_where_nothing_that_was_tried_works_nothing_is_suggested(monkeypatch):
 def _finds_nothing(self):
     self.complete = True
     yield
+
+
+def test_remedies_are_searched_again_only_if_what_is_said_in_words_changes(monkeypatch):
+    searches = []
+    monkeypatch.setattr(RemedySearch, "run_steps", lambda self: searches.append(1) or _finds_nothing(self))
+    store = store_with(*situations()["max"], quota("other", min={"cpu": 1}))
+    client = client_of(store)
+
+    def used_elsewhere():
+        return client.get("/api/v1/pods/b/p").json()["numbers"]["cpu"]["poolUsed"]
+
+    before = used_elsewhere()
+    see(store, *running("other", 1))
+    assert (used_elsewhere() != before, len(searches)) == (True, 1)
+    see(store, quota("b", max={"cpu": 0}))
+    client.get("/api/v1/pods/b/p")
+    assert len(searches) == 2
 
 
 def gang_of_three(*more):
