@@ -185,4 +185,4 @@ def _among(names: Collection[str], nodes: AbstractSet[str]) -> Collection[str]:
     """Returns those of the nodes that are among the names."""
     if len(nodes) <= FEW:
         return [name for name in nodes if name in names]
-    return list(filter(nodes.__contains__, names))
+    return frozenset(nodes).intersection(names)

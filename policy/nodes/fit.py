@@ -248,10 +248,9 @@ def _room(table: NodeTable, site: Site, question: _Question, gone: Collection[st
 
     Devices that one of these shares with a pod that stays are not free.
     """
-    leaving = site.pods.keys() & gone if gone else ()
+    leaving: Collection[str] = site.pods.keys() & gone if gone else ()
     freed = [site.pods[uid].request for uid in leaving]
-    sharing = [uid for uid in leaving if uid in table.sharing] if table.sharing else ()
-    kept = [held for uid in sharing for others, held in table.sharing[uid] if not others.issubset(gone)]
+    kept = _still_shared(table, leaving, gone) if table.sharing else ()
     allocatable = site.node.allocatable if site.node else NOTHING
     for resource, amount in question.need:
         left = min(allocatable.get(resource, 0), LARGEST) - site.used.get(resource, 0)
@@ -260,6 +259,11 @@ def _room(table: NodeTable, site: Site, question: _Question, gone: Collection[st
         for held in kept:
             left -= held.get(resource, 0)
         yield resource, left, amount
+
+
+def _still_shared(table: NodeTable, leaving: Collection[str], gone: Collection[str]) -> list[Resources]:
+    """Returns what those who leave a node share with pods that stay."""
+    return [held for uid in leaving for others, held in table.sharing.get(uid, ()) if not others.issubset(gone)]
 
 
 def _has_ports(site: Site, pod: Pod, gone: Collection[str]) -> bool:
