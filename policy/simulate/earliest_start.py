@@ -117,6 +117,8 @@ class _Room:
         if fit.undecidable(table, pod) or any(resource not in table.columns for resource, _ in need):
             return None
         open_to = fit.fits_if_empty(table, pod)
+        if not open_to.any():
+            return None  # it may request more than the arrays can hold
         now, after, before = (np.full(size, MOST_TIMES) for size in (len(open_to), len(self.at), len(self.at)))
         for resource, amount in need:
             left, freed = self.left[resource], self.freed[resource]

@@ -49,6 +49,10 @@ def test_it_is_now_where_there_is_room_and_never_where_no_end_is_known():
     assert earliest(NODE, runs("r", 10), waiting("p", 4)) == {}
 
 
+def test_a_pod_that_requests_more_than_is_ever_counted_starts_never():
+    assert earliest(NODE, *THREE, waiting("p", 2**63), waiting("q", 1)) == {"q": 10}
+
+
 def test_others_of_the_line_do_not_count():
     assert earliest(NODE, *THREE, *(waiting(name, 3, priority=9) for name in "pqr")) == dict.fromkeys("pqr", 30)
 
