@@ -57,7 +57,7 @@ def reservation_text(cluster: Cluster, pod: Pod, terms: Terms, now: float) -> st
         start = f"; its nodes have room by {rfc3339(own.promised_start)} at the latest" if own.promised_start else ""
         moved = f" (moved: {own.moved})" if own.moved else ""
         return f"node {own.node} is reserved for it since {rfc3339(own.since)}: {others} there{start}{moved}"
-    job = cluster.groups.job(pod.namespace, job_name(cluster.membership.groups, pod))
+    job = cluster.job_members.find(pod.namespace, job_name(cluster.membership.groups, pod))
     decision = _decision(cluster, job, terms, now) if job else None
     if decision is None or not pod.pending:
         return ""

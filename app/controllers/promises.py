@@ -6,6 +6,7 @@ are evicted in time. ``policy.reserve.promises`` decides.
 
 import asyncio
 from collections.abc import Callable, Collection
+from itertools import islice
 
 import structlog
 
@@ -89,7 +90,7 @@ class Promises:
         """Forgets the promises to all other jobs: they are gone, or no node is reserved for them any more."""
         for key in [key for key in self._promised if key not in jobs]:
             promised = self._promised.pop(key)
-            if promised and self._store.cluster.groups.job(*key) is not None:
+            if promised and self._store.cluster.job_members.find(*key) is not None:
                 metrics.PROMISES.labels("lost").inc()
 
     async def _note(self, own: list[Reservation], decision: PromiseDecision) -> bool:
@@ -164,5 +165,5 @@ class Promises:
             metrics.PROMISES.labels("kept" if late <= PATIENCE else "lost").inc()
 
     def _tell(self, job: Job, reason: str, message: str, *, warning: bool = False) -> None:
-        for pod in job.waiting[:1]:
+        for pod in islice(self._store.cluster.job_members.subjects(job), 1):
             self._actuator.report(Event(about_pod(pod), reason, message, warning=warning))

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import structlog
 
@@ -86,7 +87,8 @@ class Reserve:
         jobs = await at_leisure(starving.in_turn_steps(cluster, self._terms, now, self._first))
         there = {(job.namespace, job.name) for job in jobs}
         missed = {(each.pod.namespace, each.job) for each in reserved} - there
-        gone = {key for key in missed if cluster.groups.job(*key) is None}  # otherwise it was reserved during a pause
+        find = cluster.job_members.find
+        gone = {key for key in missed if find(*key) is None}  # otherwise it was reserved during a pause
         await self._lift([each for key in gone for each in reserved.of_job(*key)], "the job is gone")
         self._promises.keep_only(there)
         await self._forget(now)
@@ -106,7 +108,7 @@ class Reserve:
         for key in keys:
             if self._store.unready() or cluster.unsettled:
                 break
-            job = cluster.groups.job(*key)
+            job = cluster.job_members.find(*key)
             if job is not None and cluster.reservations.reserved.of_job(*key):
                 if await self._promises.look(group, job, started=job.has_started, may_move=False):
                     kept.add(key)
@@ -119,14 +121,14 @@ class Reserve:
         """Decides what is reserved for these jobs, and does it. Then looks at promises that are not kept, or change."""
         cluster, reserved, worked = self._store.cluster, self._store.cluster.reservations.reserved, 0.0
         for key in keys:
-            job = cluster.groups.job(*key)  # its current state: writes may have changed it
+            job = cluster.job_members.find(*key)  # its current state: writes may have changed it
             before = reserved.of_job(*key)
             if job is not None and (before or (worked < AT_MOST and self._is_due(key))):
                 decision, took = await self._decide(job, now)
                 worked += took
                 if self._store.unready() or cluster.unsettled:
                     return
-                if _is_as_it_was(cluster.groups.job(*key), job):
+                if _is_as_it_was(cluster.job_members.find(*key), job):
                     await self._carry_out(key, decision)
                     if key not in kept or reserved.of_job(*key) != before:
                         started = decision.reason == node_reservation.READY
@@ -279,7 +281,7 @@ class Reserve:
             self._tell(decision.job, decision.reason, f"no node is reserved for {decision.job.title}: {decision.text}")
 
     def _tell(self, job: Job, reason: str, message: str) -> None:
-        for pod in job.waiting[:TOLD]:
+        for pod in islice(self._store.cluster.job_members.subjects(job), TOLD):
             self._actuator.report(Event(about_pod(pod), reason, message, warning=reason == node_reservation.TOO_LARGE))
 
 

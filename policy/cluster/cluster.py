@@ -23,6 +23,7 @@ from policy.cluster.grants import Grants
 from policy.cluster.groups import Groups
 from policy.cluster.in_flight import SETTLE_TIME, InFlight
 from policy.cluster.in_vain import InVain
+from policy.cluster.job_members import JobMembers
 from policy.cluster.leaving import Leaving
 from policy.cluster.lowered import Lowered
 from policy.cluster.overdue import AFTER, STUCK_AFTER
@@ -131,6 +132,7 @@ class Cluster:
         self.gates = Gates(self.generations)
         self.gate_admission = GateAdmission(self, gate_patience)
         self.queued_jobs = QueuedJobs(self, start_patience)
+        self.job_members = JobMembers(self)
         self.attempts = Attempts(self, patience)
         self.hints = QueueingHints(self)
         self.in_vain = InVain(reclaim_backoff)
@@ -146,7 +148,7 @@ class Cluster:
         before = self.pods.get(pod.uid)
         self.queue_changes.choose(pod, before)
         self.pods[pod.uid] = pod
-        self.reservations.reserved.see(pod.uid)
+        self.reservations.reserved.see(pod.uid, pod.job)
         self.batch_jobs.see(pod, before)
         self.protection.see(pod)
         self.lowered.see(pod, before)
@@ -195,7 +197,7 @@ class Cluster:
             if pod.assigned and plain and pod.needs is None:
                 self.pods[pod.uid] = pod
                 self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
-                self.reservations.reserved.see(pod.uid)
+                self.reservations.reserved.see(pod.uid, pod.job)
                 self.batch_jobs.pods.see(pod)
                 self.table.add(pod, pod.node)
                 self.capacity.note(pod)
@@ -214,7 +216,7 @@ class Cluster:
         """Removes a pod. Does nothing for an unknown one."""
         pod = self.pods.pop(uid, None)
         self.pending.pop(uid, None)
-        self.reservations.reserved.see(uid)
+        self.reservations.reserved.see(uid, pod.job if pod is not None else None)
         if pod is not None:
             self.changes.note(pod.namespace, self.queue_of(pod))
             self.batch_jobs.gone(pod)

@@ -13,16 +13,21 @@ from typing import TYPE_CHECKING
 
 from policy.cluster.reserved_nodes import ReservedNodes
 from policy.nodes import fit
+from policy.objects.queued_job import is_member, stand_in_of
 from policy.objects.reservation import STARVING, Reservation, Reserved
-from policy.objects.resources import add
+from policy.objects.resources import NOTHING, add
 from policy.quota.kept_nodes import kept_from
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
     from collections.abc import Set as AbstractSet
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from policy.cluster.cluster import Cluster
     from policy.objects.pod import Pod
+    from policy.objects.resources import Resources
 
 _NO_NODES: AbstractSet[str] = frozenset()
 
@@ -77,6 +82,8 @@ class Reservations:
         self.given_up.pop(name, None)
         if (lifted := self.reserved.remove(name)) is not None:
             cluster.generations.admission += 1
+            if (stand_in := stand_in_of(lifted.pod.uid)) not in self.reserved.of_stand_ins:
+                cluster.job_members.forget(stand_in)
             cluster.states.assign_again({lifted.pod.uid} & cluster.pods.keys())
             cluster.hints.less_is_reserved()
         reservation = self.plans.pop(name, None)
@@ -160,7 +167,7 @@ class Reservations:
 
     def is_in_force(self, reservation: Reservation) -> bool:
         """Whether the pod of a reservation still waits for its room."""
-        pod = self._cluster.pods.get(reservation.pod.uid)
+        pod = self.pod_of(reservation)
         return pod is not None and pod.pending and not pod.terminating
 
     def is_reserved(self, reservation: Reservation) -> bool:
@@ -169,8 +176,20 @@ class Reservations:
         If the member has gone to another node, even one reserved for another member, this node stays reserved until the
         leader decides about it.
         """
-        pod = self._cluster.pods.get(reservation.pod.uid)
-        return pod is not None and not pod.terminating and not pod.finished and pod.node != reservation.node
+        pod = self.pod_of(reservation)
+        if pod is None or (is_member(pod.uid) and self._cluster.job_members.has_come(reservation)):
+            return False
+        return not pod.terminating and not pod.finished and pod.node != reservation.node
+
+    def pod_of(self, reservation: Reservation) -> Pod | None:
+        """Returns whom a reservation is for: a pod, or a member of a Job that waits as a whole; None if it is gone."""
+        uid = reservation.pod.uid
+        return self._cluster.job_members.pod_of(reservation) if is_member(uid) else self._cluster.pods.get(uid)
+
+    def request_of(self, reservation: Reservation) -> Resources:
+        """Returns what a reservation in force keeps."""
+        pod = self.pod_of(reservation)
+        return pod.request if pod is not None else NOTHING
 
     # What follows for others
 
@@ -218,6 +237,12 @@ class Reservations:
             return frozenset()
         return self.nodes.kept_from(pod)
 
+    def free_beside_reserved(self, pod: Pod) -> NDArray[np.int64]:
+        """Returns what nodes have free for the pods of a Job that waits as a whole, beside what is reserved."""
+        if not len(self.reserved) or self._may_go_anywhere(pod):
+            return self._cluster.table.free
+        return self.nodes.free_beside(pod)
+
     def held_and_reserved_from(self, pod: Pod) -> tuple[AbstractSet[str], AbstractSet[str]]:
         """Returns the nodes that are kept from a pod: where room is held for others, and those reserved for others."""
         held: AbstractSet[str] = _NO_NODES
@@ -227,7 +252,8 @@ class Reservations:
 
     def node_to_empty_for(self, pod: Pod) -> str:
         """Returns the node that is reserved for a pod, if borrowers on it are to be evicted for it; else empty."""
-        own = self.reserved.of_pod(pod.uid) if self._cluster.rules.evict_for_reserved else None
+        one = self._cluster.rules.evict_for_reserved and pod.stands_for is None
+        own = self.reserved.of_pod(pod.uid) if one else None
         return own.node if own is not None and self.is_reserved(own) and not self._cluster.is_exempt(pod) else ""
 
     def is_kept_out(self, pod: Pod) -> bool:

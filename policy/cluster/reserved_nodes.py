@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from policy.cluster import assumed
+from policy.cluster.job_members import WHOLE
 from policy.nodes import fit
 from policy.objects.job import job_name
+from policy.objects.queued_job import PREFIX, is_member, stand_in_of
 from policy.objects.resources import add, total
 
 if TYPE_CHECKING:
@@ -53,6 +55,8 @@ class OnNode:
 class _Index:
     """All reserved nodes. ``latest`` is the latest promised start of a node, ``nodes_of`` has them by job.
 
+    ``whole``: the UIDs of the stand-ins of Jobs that wait as a whole, by job.
+
     ``most_left``: of each resource the most that one of them may have beside what is reserved there, ``as_of`` so many
     changes of these nodes.
     """
@@ -62,6 +66,7 @@ class _Index:
     nodes_of: dict[Key, set[str]]
     latest: float
     names: frozenset[str]
+    whole: dict[Key, str]
     most_left: dict[str, int] = field(default_factory=dict)
     as_of: int = -1
 
@@ -83,7 +88,8 @@ class ReservedNodes:
     def __init__(self, cluster: Cluster) -> None:
         self.kept_out: set[str] = set()
         self._cluster = cluster
-        self._known = _Index(-1, {}, {}, 0.0, frozenset())
+        self._known = _Index(-1, {}, {}, 0.0, frozenset(), {})
+        self._with_room = (-1, -1, list[str]())
 
     def kept_from(self, pod: Pod) -> AbstractSet[str]:
         """Returns the nodes where the pod would take of what is reserved for other jobs than its own.
@@ -93,7 +99,7 @@ class ReservedNodes:
         time (``is_gone_in_time``).
         """
         index = self._index()
-        job = pod.namespace, job_name(self._cluster.membership.groups, pod)
+        job = self._job(pod, index) if index.whole else (pod.namespace, job_name(self._cluster.membership.groups, pod))
         kept: AbstractSet[str] = index.names
         if job in index.nodes_of:
             kept = self._kept_from_member(pod, job)
@@ -102,6 +108,18 @@ class ReservedNodes:
         if kept and index.latest and (in_time := self._gone_in_time(pod, kept, index)):
             kept = kept - in_time
         return kept
+
+    def job_of(self, pod: Pod) -> Key:
+        """Returns the job of a pod for which nodes may be reserved."""
+        return self._job(pod, self._index())
+
+    def _job(self, pod: Pod, index: _Index) -> Key:
+        """Returns the job of a pod; that of its Job, if nodes are reserved for that as a whole."""
+        if index.whole and pod.job is not None:
+            whole = pod.namespace, f"{WHOLE}{pod.job.name}"
+            if index.whole.get(whole) == f"{PREFIX}{pod.job.uid}":
+                return whole
+        return pod.namespace, job_name(self._cluster.membership.groups, pod)
 
     def first_start_after(self, pod: Pod) -> float:
         """Returns the first promised start of a node before which the pod would be gone; 0 if there is none.
@@ -145,6 +163,56 @@ class ReservedNodes:
         coming = assumed.others(self._cluster.grants, table, pod) if unsure else ()
         return full | self._taken_by_coming(pod, {node: kept[node] for node in unsure}, coming, without)
 
+    # Jobs that wait as a whole
+
+    def jobs_with_room(self) -> list[str]:
+        """Returns UIDs of stand-ins whose Jobs may start, as each pod has room on a node that is reserved for it."""
+        index, table = self._index(), self._cluster.table
+        self._rows(index)
+        as_of = index.version, table.changes_of_followed
+        if self._with_room[:2] != as_of:
+            self._with_room = *as_of, [uid for job, uid in index.whole.items() if self._has_its_room(job, uid, index)]
+        return self._with_room[2]
+
+    def _has_its_room(self, job: Key, uid: str, index: _Index) -> bool:
+        stand_in, members = self._cluster.pods.get(uid), 0
+        if stand_in is None or stand_in.stands_for is None:
+            return False
+        for name in index.nodes_of[job]:
+            there = index.by_node[name].members
+            own = [each for each in there if (each.pod.namespace, each.job) == job]
+            last = max(own, key=turn_of)
+            before = total(self._cluster.reservations.request_of(each) for each in there if not is_behind(each, last))
+            pod = self._cluster.reservations.pod_of(last)
+            if pod is None:
+                return False
+            taken = {resource: amount - pod.request.get(resource, 0) for resource, amount in before.items()}
+            if fit.lacking_on(self._cluster.table, pod, name, (), taken):
+                return False
+            members += len(own)
+        return members >= stand_in.stands_for.pods
+
+    def free_beside(self, pod: Pod) -> NDArray[np.int64]:
+        """Returns what nodes have free for the pods of a Job that waits as a whole, beside what is kept for others.
+
+        ``pod`` is its stand-in. Its pods may use nodes meanwhile where they are gone in time.
+        """
+        index, table = self._index(), self._cluster.table
+        job, free, gone_at = self._job(pod, index), table.free.copy(), self.gone_at(pod)
+        starting = self._starting_now(index) if gone_at is not None else set[str]()
+        for name, on in index.by_node.items():
+            in_time = gone_at is not None and gone_at <= on.promised and name not in starting
+            row = table.rows.get(name)
+            others = [each for each in on.members if (each.pod.namespace, each.job) != job]
+            if row is None or in_time or not others:
+                continue
+            if self._cluster.rules.whole_nodes:
+                free[row] = 0
+            for resource, amount in total(map(self._cluster.reservations.request_of, others)).items():
+                if (column := table.columns.get(resource)) is not None:
+                    free[row, column] -= amount
+        return free
+
     # The parts of an answer
 
     def _index(self) -> _Index:
@@ -156,19 +224,22 @@ class ReservedNodes:
         return self._known
 
     def _build(self, version: int) -> _Index:
-        reservations, pods = self._cluster.reservations, self._cluster.pods
+        reservations = self._cluster.reservations
+        whole: dict[Key, str] = {}
         by_node: dict[str, OnNode] = {}
         nodes_of: dict[Key, set[str]] = {}
         for each in reservations.reserved:
             if reservations.is_reserved(each):
                 on = by_node.setdefault(each.node, OnNode())
                 on.members.append(each)
-                add(on.need, pods[each.pod.uid].request)
+                add(on.need, reservations.request_of(each))
+                if is_member(each.pod.uid):
+                    whole[each.pod.namespace, each.job] = stand_in_of(each.pod.uid)
                 nodes_of.setdefault((each.pod.namespace, each.job), set()).add(each.node)
         for on in by_node.values():
             on.promised = min(each.promised_start for each in on.members)
         latest = max((on.promised for on in by_node.values()), default=0.0)
-        return _Index(version, by_node, nodes_of, latest, frozenset(by_node))
+        return _Index(version, by_node, nodes_of, latest, frozenset(by_node), whole)
 
     def _rows(self, index: _Index) -> _Rows:
         """Returns the arrays of the index. They hold until a node comes or goes."""
@@ -237,11 +308,15 @@ class ReservedNodes:
         """
         cluster, own = self._cluster, self._cluster.reservations.reserved.of_pod(pod.uid)
         kept: dict[str, dict[str, int]] = {}
-        for name, on in self._index().by_node.items():
+        index = self._index()
+        for name, on in index.by_node.items():
+            mine = own if own is not None and own.node == name else None
+            if job in index.whole:
+                mine = next((each for each in on.members if (each.pod.namespace, each.job) == job), None)
             for each in on.members:
-                behind = own is not None and own.node == name and is_behind(each, own)
+                behind = mine is not None and is_behind(each, mine)
                 if (each.pod.namespace, each.job) != job and not behind:
-                    add(kept.setdefault(name, {}), cluster.pods[each.pod.uid].request)
+                    add(kept.setdefault(name, {}), cluster.reservations.request_of(each))
         return set(kept) if cluster.rules.whole_nodes else self.without_room_beside(pod, kept)
 
     def _taken_by_coming(

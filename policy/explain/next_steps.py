@@ -12,7 +12,7 @@ import numpy as np
 from policy.cluster.cluster import Cluster
 from policy.explain import gang_hints
 from policy.explain.node_taints import taints_text
-from policy.explain.remedy import listed, names_of
+from policy.explain.remedy import first_of, listed, names_of
 from policy.explain.run_time_remedies import why_too_long
 from policy.explain.unanswered import unanswered_in
 from policy.nodes import fit
@@ -266,19 +266,23 @@ def _of_no_answer(pod: Pod) -> Iterator[NextStep]:
 def _of_reserving_steps(cluster: Cluster, pod: Pod, terms: Terms, times: Times, idle: str) -> Steps[list[NextStep]]:
     own, now = cluster.reservations.reserved.of_pod(pod.uid), times.now + times.epoch
     if own is not None and cluster.reservations.is_in_force(own):
+        nodes = cluster.reservations.reserved.nodes_of(pod.uid)
         there = [
             each
-            for each in cluster.table.pods_on(own.node).values()
+            for node in nodes
+            for each in cluster.table.pods_on(node).values()
             if each.assigned and each.request.keys() != {"pods"}
         ]
-        text = f"node {own.node} is reserved for it, and nobody else may start there"
+        many = f"nodes {first_of(nodes)} are" if len(nodes) > 1 else f"node {own.node} is"
+        text = f"{many} reserved for it, and nobody else may start there"
         if there:
             text = f"{text}; it waits until enough of these have ended: {names_of(there)}"
         if own.promised_start:
             text = f"{text}; its reserved nodes have room by {time_text(own.promised_start, now)} at the latest"
         return [NextStep("node-draining", text)]
-    job = cluster.groups.job(pod.namespace, job_name(cluster.membership.groups, pod))
-    waits = pod.uid in cluster.attempts.unschedulable_since and pod.created and terms.max_nodes_percent and not idle
+    job = cluster.job_members.find(pod.namespace, job_name(cluster.membership.groups, pod))
+    tried = pod.uid in cluster.attempts.unschedulable_since or pod.stands_for is not None
+    waits = tried and pod.created and terms.max_nodes_percent and not idle
     if job is None or not waits or job.ready >= job.minimum:
         return []
     if starving.is_starving(cluster, job, terms, now):

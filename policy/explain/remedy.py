@@ -113,7 +113,9 @@ def may_end(cluster: Cluster, pod: Pod) -> bool:
 
 
 def removed(pod: Pod) -> ObjectChange:
-    """Returns the change that deletes the pod."""
+    """Returns the change that deletes the pod, or the Job that it stands for."""
+    if (job := pod.stands_for) is not None:
+        return ObjectChange(job.kind.name, pod.namespace, job.name, removed=True)
     return ObjectChange("Pod", pod.namespace, pod.name, removed=True)
 
 
@@ -134,8 +136,13 @@ def corrected(errors: Iterable[str]) -> tuple[tuple[Path, Any], ...]:
 
 def names_of(pods: Sequence[Pod]) -> str:
     """Returns the names of pods for people."""
-    named = ", ".join(f"{pod.namespace}/{pod.name}" for pod in pods[:FEW])
-    return named if len(pods) <= FEW else f"{named} and {len(pods) - FEW} more"
+    return first_of([f"{pod.namespace}/{pod.name}" for pod in pods])
+
+
+def first_of(names: Sequence[str]) -> str:
+    """Returns the first of these names for people, and how many there are more."""
+    named = ", ".join(names[:FEW])
+    return named if len(names) <= FEW else f"{named} and {len(names) - FEW} more"
 
 
 def listed(parts: Sequence[str]) -> str:

@@ -17,12 +17,15 @@ Wanted = tuple[Pod, int]
 """A pod, and how many like it there are."""
 
 
-def has_room(table: NodeTable, wanted: Sequence[Wanted]) -> bool:
+def has_room(table: NodeTable, wanted: Sequence[Wanted], free: NDArray[np.int64] | None = None) -> bool:
     """Whether there is room for all of these at the same time. Demands on other pods are not judged.
+
+    ``free`` is what is free for them, a row per node; None: all that is.
 
     The largest come first, and if that does not do, those for which there are the fewest places.
     """
-    places = [int(fit.how_often(table, table.free, pod)[1].sum()) for pod, _ in wanted]
+    free = table.free if free is None else free
+    places = [int(fit.how_often(table, free, pod)[1].sum()) for pod, _ in wanted]
     if any(number < count for number, (_, count) in zip(places, wanted, strict=True)):
         return False
     if len(wanted) < 2:  # noqa: PLR2004 - nothing is in the way of a single one
@@ -30,12 +33,12 @@ def has_room(table: NodeTable, wanted: Sequence[Wanted]) -> bool:
     there = table.allocatable.sum(axis=0, dtype=np.float64)
     sizes = [_size(table, there, pod) for pod, _ in wanted]
     orders = np.argsort([-size for size in sizes], kind="stable"), np.argsort(places, kind="stable")
-    return any(_fit_in_order(table, [wanted[at] for at in order]) for order in orders)
+    return any(_fit_in_order(table, free, [wanted[at] for at in order]) for order in orders)
 
 
-def _fit_in_order(table: NodeTable, wanted: Sequence[Wanted]) -> bool:
+def _fit_in_order(table: NodeTable, free: NDArray[np.int64], wanted: Sequence[Wanted]) -> bool:
     """Whether all have room if each takes what those before it have left."""
-    free = table.free.copy()
+    free = free.copy()
     for pod, count in wanted:
         rows, times = fit.how_often(table, free, pod)
         if int(times.sum()) < count:

@@ -25,6 +25,10 @@ class OwnedPods:
         """Returns UIDs of the pods that a controller has in a namespace, in the order in which they were seen."""
         return self._uids.get((namespace, owner), ())
 
+    def number_of(self, namespace: str, owner: str) -> int:
+        """Returns how many pods a controller has in a namespace."""
+        return len(self._uids.get((namespace, owner), ()))
+
     def see(self, pod: Pod, before: Pod | None = None) -> None:
         """Notes a pod, and whose it is now."""
         owner = owner_uid(pod)

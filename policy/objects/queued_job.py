@@ -91,6 +91,21 @@ def uid_of_stand_in(uid: str) -> str:
     return f"{PREFIX}{uid}"
 
 
+def uid_of_member(stand_in: str, number: int) -> str:
+    """Returns the UID of a member of a Job that waits as a whole: one of the pods that it is to have."""
+    return f"{stand_in}/{number}"
+
+
+def is_member(uid: str) -> bool:
+    """Whether a UID is that of such a member, which is no pod."""
+    return uid.startswith(PREFIX) and uid.count("/") > 1
+
+
+def stand_in_of(uid: str) -> str:
+    """Returns the UID of the stand-in of a member's Job."""
+    return uid.rpartition("/")[0]
+
+
 def waiting(job: QueuedJob) -> list[int]:
     """Returns for how many pods of each pod set a job waits: all of them, or those by which an elastic Job may grow."""
     return [each.count for each in job.pod_sets] if job.suspended or not job.least else [job.lacking]

@@ -11,6 +11,9 @@ Starving: nobody is evicted, and nothing is counted. A reserved node takes no ot
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from policy.objects.pod import JobMember
+from policy.objects.queued_job import PREFIX, is_member, stand_in_of
+
 RECLAIM = "Reclaim"
 STARVING = "Starving"
 
@@ -61,13 +64,17 @@ class Reservation:
 
 
 class Reserved:
-    """The reservations for starving jobs: one for each waiting member."""
+    """The reservations for starving jobs: one for each waiting member.
+
+    ``of_stand_ins`` are those for members of Jobs that wait as a whole, by UID of the stand-in and by name.
+    """
 
     def __init__(self) -> None:
         self.version = 0
         """Counts changes, also of the pods that nodes are reserved for."""
         self.by_name: dict[str, Reservation] = {}
         self._by_uid: dict[str, Reservation] = {}
+        self.of_stand_ins: dict[str, dict[str, Reservation]] = {}
 
     def __len__(self) -> int:
         return len(self.by_name)
@@ -75,8 +82,10 @@ class Reserved:
     def __iter__(self) -> Iterator[Reservation]:
         return iter(self.by_name.values())
 
-    def see(self, uid: str) -> None:
-        """Notes that a pod has changed, or is gone."""
+    def see(self, uid: str, job: JobMember | None = None) -> None:
+        """Notes that a pod has changed, or is gone. ``job``: to which it belongs."""
+        if self.of_stand_ins:
+            self.version += uid in self.of_stand_ins or (job is not None and f"{PREFIX}{job.uid}" in self.of_stand_ins)
         self.version += uid in self._by_uid
 
     def get(self, name: str) -> Reservation | None:
@@ -84,8 +93,14 @@ class Reserved:
         return self.by_name.get(name)
 
     def of_pod(self, uid: str) -> Reservation | None:
-        """Returns the reservation for a pod."""
-        return self._by_uid.get(uid)
+        """Returns the reservation for a pod; for a stand-in the first one of its Job."""
+        own = self.of_stand_ins.get(uid)
+        return self._by_uid.get(uid) if own is None else next(iter(own.values()))
+
+    def nodes_of(self, uid: str) -> list[str]:
+        """Returns the nodes that are reserved for a pod, or for the Job that a stand-in represents."""
+        one, own = self._by_uid.get(uid), self.of_stand_ins.get(uid, {})
+        return sorted({each.node for each in own.values()}) if one is None else [one.node]
 
     def of_job(self, namespace: str, job: str) -> list[Reservation]:
         """Returns the reservations for the members of a job."""
@@ -95,6 +110,8 @@ class Reserved:
         """Reserves a node for a member of a job."""
         self.version += 1
         self.by_name[reservation.name] = self._by_uid[reservation.pod.uid] = reservation
+        if is_member(reservation.pod.uid):
+            self.of_stand_ins.setdefault(stand_in_of(reservation.pod.uid), {})[reservation.name] = reservation
 
     def remove(self, name: str) -> Reservation | None:
         """Removes a reservation; returns it, if there was one."""
@@ -102,4 +119,8 @@ class Reserved:
         self.version += 1
         if reservation is not None and self._by_uid.get(reservation.pod.uid) is reservation:
             del self._by_uid[reservation.pod.uid]
+        if reservation is not None and (own := self.of_stand_ins.get(stand_in_of(reservation.pod.uid))) is not None:
+            own.pop(name, None)
+            if not own:
+                del self.of_stand_ins[stand_in_of(reservation.pod.uid)]
         return reservation

@@ -309,16 +309,20 @@ class UngatingRound:
                         yield [pod]
 
     def _awaited(self, now: float) -> Iterator[list[Pod]]:
-        """Ungates pods that room is held for: of plans, of gangs with a place, and of Jobs that were started."""
+        """Ungates pods that room is held for: of plans, of gangs with a place, of Jobs that were started.
+
+        A Job that waits as a whole starts so once there is room on the nodes that are reserved for it.
+        """
         cluster = self._cluster
         held = [each.pod.uid for each in cluster.reservations.plans.values()]
         held += [uid for uid in cluster.gangs.holds.uids() if uid in cluster.grants]
         held += cluster.queued_jobs.at_gates()
+        held += cluster.reservations.nodes.jobs_with_room() if len(cluster.reservations.reserved) else []
         for uid in held:
             stands = cluster.gates.line_of(uid)
             if stands is None or self._backs_off(stands[0][1]):
                 continue
-            if cluster.check(pod := cluster.pods[uid]) is not None:
+            if cluster.check(pod := cluster.pods[uid]) is not None or cluster.queued_jobs.is_outdated(pod):
                 continue
             if uid in cluster.grants or not cluster.gangs.is_waiting(pod):
                 self._ungate(pod, Ungated(stands[0], pod.request, placed=True), now)
@@ -359,7 +363,8 @@ class UngatingRound:
 
 def has_room_for_all(cluster: Cluster, pod: Pod) -> bool:
     """Whether nodes have room for each pod of a Job that waits as a whole; true for any other pod."""
-    return room_for_all.has_room(cluster.table, cluster.queued_jobs.wanted(pod))
+    wanted = cluster.queued_jobs.wanted(pod)
+    return not wanted or room_for_all.has_room(cluster.table, wanted, cluster.reservations.free_beside_reserved(pod))
 
 
 def largest_part(cluster: Cluster, pod: Pod, has_room: Callable[[Pod], bool]) -> Pod | None:

@@ -178,7 +178,7 @@ def _jobs_steps(cluster: Cluster, keys: Iterable[Key]) -> Steps[dict[Key, Job]]:
     """Returns the jobs of these keys that exist."""
     found, members = dict[Key, Job](), 0
     for key in keys:
-        if (job := cluster.groups.job(*key)) is not None:
+        if (job := cluster.job_members.find(*key)) is not None:
             found[key] = job
             members += len(job.standing) + len(job.granted) + len(job.waiting)
         if members >= MEMBERS:
@@ -251,7 +251,7 @@ def _refused(cluster: Cluster, job: Job, pods: list[Pod], *, early: bool) -> Res
         before = _reserved_before(cluster, job)
         if len(before) > MOST_BEFORE:
             return ReserveDecision(job, (), REFUSED, "nodes are reserved for too many pods of its quota or queue")
-    refused = refused_together(cluster, [*before, *pods])
+    refused = refused_together(cluster, cluster.job_members.asking([*before, *pods]))
     return ReserveDecision(job, (), REFUSED, f"it would be refused: {refused.message}") if refused else None
 
 
@@ -264,7 +264,9 @@ def _reserved_before(cluster: Cluster, job: Job) -> list[Pod]:
         is_own = (each.pod.namespace, each.job) == (job.namespace, job.name)
         if is_own or not cluster.reservations.is_reserved(each) or (first is not None and turn_of(each) > first):
             continue
-        pod = cluster.pods[each.pod.uid]
+        pod = cluster.reservations.pod_of(each)
+        if pod is None:
+            continue
         if pod.namespace == job.namespace or line_of(cluster, pod) == line:
             found.append(pod)
     return found
@@ -277,7 +279,7 @@ def preview(cluster: Cluster, jobs: list[Job], terms: Terms, now: float) -> Iter
     """
     planned: list[Reservation] = []
     for each in jobs:
-        job = cluster.groups.job(each.namespace, each.name)
+        job = cluster.job_members.find(each.namespace, each.name)
         if job is None:
             continue  # it has gone in a pause
         decision = yield from within_steps(partial(_assumed, cluster, planned), decide_steps(cluster, job, terms, now))
@@ -586,7 +588,7 @@ def _reserved_for_others(cluster: Cluster, job: Job) -> dict[str, list[Resources
     found: dict[str, list[Resources]] = {}
     for each in cluster.reservations.reserved:
         if (each.pod.namespace, each.job) != (job.namespace, job.name) and cluster.reservations.is_reserved(each):
-            found.setdefault(each.node, []).append(cluster.pods[each.pod.uid].request)
+            found.setdefault(each.node, []).append(cluster.reservations.request_of(each))
     return found
 
 

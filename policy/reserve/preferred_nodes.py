@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from policy.cluster.cluster import Cluster
-from policy.objects.job import job_name
 from policy.objects.pod import Pod
 
 HIGHEST = 10
@@ -16,7 +15,7 @@ def preferred(cluster: Cluster, pod: Pod, candidates: Iterable[str]) -> list[str
     For the pods of a job these are the nodes reserved for it; for all others, the nodes that are not reserved.
     """
     names = list(candidates)
-    job = pod.namespace, job_name(cluster.membership.groups, pod)
+    job = cluster.reservations.nodes.job_of(pod)
     in_force = [each for each in cluster.reservations.reserved if cluster.reservations.is_reserved(each)]
     own = {each.node for each in in_force if (each.pod.namespace, each.job) == job}
     if own:

@@ -270,7 +270,7 @@ def _on_node(
     on = cluster.reservations.nodes.on(name)
     for each in on.members if on is not None else ():
         if not is_behind(each, last):
-            add(need, cluster.pods[each.pod.uid].request)
+            add(need, cluster.reservations.request_of(each))
     return _OnNode(name, need, _there(cluster, name, now, starts_within))
 
 

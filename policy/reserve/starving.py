@@ -12,10 +12,12 @@ from operator import itemgetter
 import numpy as np
 
 from policy.cluster.cluster import Cluster
+from policy.cluster.job_members import WHOLE
 from policy.nodes import fit
 from policy.objects import signature
 from policy.objects.job import Job, job_name
 from policy.objects.pod import Pod, turn
+from policy.objects.queued_job import is_member
 from policy.objects.reservation import STARVING, Reservation
 from policy.objects.verdict import Refusal
 from policy.quota import admission
@@ -58,13 +60,15 @@ def in_turn(cluster: Cluster, terms: Terms, now: float) -> list[Job]:
 
     ``now`` is in seconds since the epoch.
     """
-    return at_once(in_turn_steps(cluster, terms, now))
+    jobs = at_once(in_turn_steps(cluster, terms, now))
+    return [job for each in jobs if (job := cluster.job_members.find(each.namespace, each.name)) is not None]
 
 
 def in_turn_steps(cluster: Cluster, terms: Terms, now: float, first: FirstOfLines | None = None) -> Steps[list[Job]]:
     """Returns the jobs as ``in_turn`` does, in steps between which others may work: look at each of them anew.
 
-    ``first`` keeps the first of each line from one look to the next.
+    A Job that waits as a whole may be represented by its stand-in alone here. ``first`` keeps the first of each line
+    from one look to the next.
     """
     groups = cluster.membership.groups
     reserved = {(each.pod.namespace, each.job) for each in cluster.reservations.reserved}
@@ -76,6 +80,12 @@ def in_turn_steps(cluster: Cluster, terms: Terms, now: float, first: FirstOfLine
         pod = cluster.pods.get(uid)  # it may have gone in a pause
         if pod is not None and is_older(pod, terms.starving_after, now):
             old.add((pod.namespace, job_name(groups, pod)))
+    for count, whole in enumerate(list(cluster.queued_jobs)):
+        if not count % OLD_AT_A_TIME:
+            yield
+        suspended = max(whole.created, whole.since)
+        if suspended and now - suspended > terms.starving_after and cluster.job_members.are_awaited(whole):
+            old.add((whole.namespace, f"{WHOLE}{whole.name}"))
     ahead = set[Key]()
     if terms.ahead:
         first = first or FirstOfLines()
@@ -85,6 +95,8 @@ def in_turn_steps(cluster: Cluster, terms: Terms, now: float, first: FirstOfLine
     for key in reserved | old | ahead:
         yield
         job = cluster.groups.job(*key)
+        if job is None or key in reserved:
+            job = cluster.job_members.find(*key)
         if job is None:
             continue
         if key in reserved or is_starving(cluster, job, terms, now) or (key in ahead and waits(cluster, job, now)):
@@ -135,7 +147,8 @@ def members_waiting(cluster: Cluster, job: Job, seconds: float, now: float) -> l
 
     Members at gates count, as a gang is ungated only once there is room for all of it.
     """
-    tried = (pod for pod in job.waiting if pod.uid in cluster.attempts.unschedulable_since or pod.uid in cluster.gates)
+    judged, gates = cluster.attempts.unschedulable_since, cluster.gates
+    tried = (pod for pod in job.waiting if pod.uid in judged or pod.uid in gates or is_member(pod.uid))
     return [pod for pod in tried if not pod.gated and is_older(pod, seconds, now)]
 
 

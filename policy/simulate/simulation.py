@@ -421,7 +421,7 @@ class Simulation:
         reserved = list(cluster.reservations.reserved)
         self._lift(each.name for each in reserved if (each.pod.namespace, each.job) not in there)
         for key in [(job.namespace, job.name) for job in jobs]:
-            job = cluster.groups.job(*key)
+            job = cluster.job_members.find(*key)
             if job is not None:
                 decision = yield from node_reservation.decide_steps(cluster, job, self._terms, self.time)
                 self._keep_to(decision)

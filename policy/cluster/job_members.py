@@ -1,0 +1,190 @@
+"""The pods of Jobs that wait as a whole, one by one, so that nodes can be reserved for each before it exists.
+
+No API server knows these members. Each is as the template of its Job describes it, and has a number. Once the Job has
+started, each of its pods that comes to a node takes the place of a member for which that node is reserved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import chain, count, islice
+from typing import TYPE_CHECKING
+
+from policy.objects.job import ALONE, Job
+from policy.objects.job_kind import JOB
+from policy.objects.pod import JobMember
+from policy.objects.queued_job import PREFIX, is_member, key_of, stand_in_of, uid_of_member, uid_of_stand_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from policy.cluster.cluster import Cluster
+    from policy.objects.pod import Pod
+    from policy.objects.queued_job import QueuedJob
+    from policy.objects.reservation import Reservation
+
+MOST = 500
+"""The most pods that a Job may have, and takes to run, if nodes are to be reserved for it: they are looked at often."""
+WHOLE = f"{ALONE}{PREFIX}"
+"""How the names of Jobs begin that wait as a whole, in the place of a group's kind."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """A member without a number, as the template of a Job describes it (``job``), and the members by number."""
+
+    job: QueuedJob
+    template: Pod
+    members: dict[int, Pod] = field(default_factory=dict)
+
+    def member(self, number: int) -> Pod:
+        """Returns a member."""
+        known, template = self.members.get(number), self.template
+        if known is None:
+            uid, name = uid_of_member(template.uid, number), f"{template.name}-{number}"
+            known = self.members[number] = replace(template, uid=uid, name=name)
+        return known
+
+
+@dataclass(slots=True)
+class _Come:
+    """Names of the reservations whose members have come, as of one version of what is reserved."""
+
+    version: int = -1
+    names: set[str] = field(default_factory=set)
+
+
+class JobMembers:
+    """The members, and which of them have come. Jobs that are elastic, or of other kinds, have none."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._known: dict[str, _Known] = {}
+        self._come = _Come()
+
+    def are_awaited(self, job: QueuedJob) -> bool:
+        """Whether a Job waits at its gate for room for its members."""
+        return job.kind is JOB and not job.least and uid_of_stand_in(job.uid) in self._cluster.gates
+
+    def find(self, namespace: str, name: str) -> Job | None:
+        """Returns the job of this name; of a Job that waits as a whole, or has just started, with all of its members.
+
+        Its members are ``granted`` from its start on. None if there is no such job, or a Job has too many pods.
+        """
+        if not name.startswith(WHOLE):
+            return self._cluster.groups.job(namespace, name)
+        cluster, reserved = self._cluster, self._cluster.reservations.reserved.of_job(namespace, name)
+        stand_in = cluster.pod(namespace, name.removeprefix(ALONE))
+        if stand_in is None and not reserved:
+            return None
+        uid = stand_in.uid if stand_in is not None else stand_in_of(reserved[0].pod.uid)
+        if not reserved and cluster.batch_jobs.pods.number_of(namespace, uid.removeprefix(PREFIX)) > MOST:
+            return None
+        pods = list(self._pods(namespace, uid))
+        standing = tuple(pod for pod in pods if pod.assigned and not (pod.terminating or pod.finished))
+        left = sum(pod.pending and not pod.terminating for pod in pods)
+        left += stand_in.stands_for.pods if stand_in is not None and stand_in.stands_for is not None else 0
+        known = self._of(namespace, name.removeprefix(WHOLE), uid)
+        if left > MOST or known is None or not (left or standing):
+            return None
+        members = tuple(known.member(number) for number in islice(self._numbers(reserved), left))
+        waits = uid in cluster.gates
+        return Job(
+            namespace,
+            name,
+            minimum=len(standing) + left,
+            created=known.template.created,
+            standing=standing,
+            granted=() if waits else members,
+            waiting=members if waits else (),
+        )
+
+    def pod_of(self, reservation: Reservation) -> Pod | None:
+        """Returns the pod, or the member, that a reservation is for; None if it is gone, or is not known."""
+        uid = reservation.pod.uid
+        if not is_member(uid):
+            return self._cluster.pods.get(uid)
+        stand_in = stand_in_of(uid)
+        there = stand_in in self._cluster.pods or any(self._pods(reservation.pod.namespace, stand_in))
+        known = self._of(reservation.pod.namespace, reservation.job.removeprefix(WHOLE), stand_in) if there else None
+        return known.member(_number(uid)) if known is not None else None
+
+    def has_come(self, reservation: Reservation) -> bool:
+        """Whether a pod of the Job is on the node in the place of this member."""
+        version = self._cluster.reservations.reserved.version
+        if self._come.version != version:
+            self._come = _Come(version, set(self._all_that_have_come()))
+        return reservation.name in self._come.names
+
+    def subjects(self, job: Job) -> Iterable[Pod]:
+        """Returns whom Events about a waiting job are written on: its pods, or the stand-in for its members."""
+        if not job.name.startswith(WHOLE):
+            return job.waiting
+        stand_in = self._cluster.pod(job.namespace, job.name.removeprefix(ALONE))
+        return () if stand_in is None else (stand_in,)
+
+    def asking(self, pods: Iterable[Pod]) -> list[Pod]:
+        """Returns the pods that the rules are asked about for these: for members their stand-in, which counts for all.
+
+        The pods of a Job that have come are asked about themselves.
+        """
+        asking = {pod.uid: pod for pod in pods if not is_member(pod.uid)}
+        for uid in {stand_in_of(pod.uid) for pod in pods if is_member(pod.uid)}:
+            if (stand_in := self._cluster.pods.get(uid)) is not None:
+                asking[uid] = stand_in
+        return list(asking.values())
+
+    def forget(self, stand_in: str) -> None:
+        """Notes that nothing is reserved for a Job any more."""
+        self._known.pop(stand_in, None)
+
+    def _pods(self, namespace: str, stand_in: str) -> Iterator[Pod]:
+        """Yields the pods of a Job that exist."""
+        pods = self._cluster.pods
+        return (pods[uid] for uid in self._cluster.batch_jobs.pods.of(namespace, stand_in.removeprefix(PREFIX)))
+
+    def _of(self, namespace: str, name: str, stand_in: str) -> _Known | None:
+        """Returns what is known of a Job. Once that is forgotten, as it has started, it counts as it was before."""
+        known, job = self._known.get(stand_in), self._cluster.queued_jobs.get(key_of(JOB, namespace, name))
+        if job is None or uid_of_stand_in(job.uid) != stand_in or (known is not None and known.job is job):
+            return known
+        if job.least:
+            return None
+        template = replace(
+            job.pod_sets[0].pod,
+            uid=stand_in,
+            namespace=namespace,
+            name=name,
+            created=max(job.created, job.since),
+            group="",
+            gated=False,
+            gate=-1,
+            owner=JOB.name,
+            job=JobMember(job.uid, name),
+        )
+        known = _Known(job, template)
+        if stand_in in self._cluster.reservations.reserved.of_stand_ins:
+            self._known[stand_in] = known
+        return known
+
+    def _numbers(self, reserved: list[Reservation]) -> Iterator[int]:
+        """Yields numbers of members that have not come, those with reserved nodes first."""
+        known = sorted(_number(each.pod.uid) for each in reserved if not self.has_come(each))
+        taken = {_number(each.pod.uid) for each in reserved}
+        return chain(known, (number for number in count() if number not in taken))
+
+    def _all_that_have_come(self) -> Iterator[str]:
+        for stand_in, reserved in self._cluster.reservations.reserved.of_stand_ins.items():
+            first = next(iter(reserved.values()))
+            free: dict[str, int] = {}
+            for pod in self._pods(first.pod.namespace, stand_in):
+                if pod.assigned and not (pod.terminating or pod.finished):
+                    free[pod.node] = free.get(pod.node, 0) + 1
+            for each in sorted(reserved.values(), key=lambda each: _number(each.pod.uid)) if free else ():
+                if free.get(each.node, 0):
+                    free[each.node] -= 1
+                    yield each.name
+
+
+def _number(uid: str) -> int:
+    return int(uid.rpartition("/")[2])
