@@ -4,7 +4,7 @@ Seed: reserve action (Job starving, Reserve logic). A job waits from the time wh
 So a tenant who keeps an old group and puts new pods into it does not starve earlier.
 """
 
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from math import inf
 from operator import itemgetter
@@ -70,22 +70,9 @@ def in_turn_steps(cluster: Cluster, terms: Terms, now: float, first: FirstOfLine
     A Job that waits as a whole may be represented by its stand-in alone here. ``first`` keeps the first of each line
     from one look to the next.
     """
-    groups = cluster.membership.groups
     reserved = {(each.pod.namespace, each.job) for each in cluster.reservations.reserved}
     tried = (*cluster.attempts.unschedulable_since, *cluster.gates.in_groups())
-    old = set[Key]()
-    for count, uid in enumerate(tried):
-        if not count % OLD_AT_A_TIME:
-            yield
-        pod = cluster.pods.get(uid)  # it may have gone in a pause
-        if pod is not None and is_older(pod, terms.starving_after, now):
-            old.add((pod.namespace, job_name(groups, pod)))
-    for count, whole in enumerate(list(cluster.queued_jobs)):
-        if not count % OLD_AT_A_TIME:
-            yield
-        suspended = max(whole.created, whole.since)
-        if suspended and now - suspended > terms.starving_after and cluster.job_members.are_awaited(whole):
-            old.add((whole.namespace, f"{WHOLE}{whole.name}"))
+    old = yield from _old_steps(cluster, terms, now, tried)
     ahead = set[Key]()
     if terms.ahead:
         first = first or FirstOfLines()
@@ -104,6 +91,25 @@ def in_turn_steps(cluster: Cluster, terms: Terms, now: float, first: FirstOfLine
             found.append(((early, *_rank(cluster, job), since(job), *key), job))
     ranked = yield from sorted_steps(found, itemgetter(0))
     return [job for _, job in ranked]
+
+
+def _old_steps(cluster: Cluster, terms: Terms, now: float, tried: Iterable[str]) -> Steps[set[Key]]:
+    """Returns the jobs that have waited for long, among these pods (by UID) and those that wait as a whole."""
+    groups = cluster.membership.groups
+    old = set[Key]()
+    for count, uid in enumerate(tried):
+        if not count % OLD_AT_A_TIME:
+            yield
+        pod = cluster.pods.get(uid)  # it may have gone in a pause
+        if pod is not None and is_older(pod, terms.starving_after, now):
+            old.add((pod.namespace, job_name(groups, pod)))
+    for count, whole in enumerate(list(cluster.queued_jobs)):
+        if not count % OLD_AT_A_TIME:
+            yield
+        suspended = max(whole.created, whole.since)
+        if suspended and now - suspended > terms.starving_after and cluster.job_members.are_awaited(whole):
+            old.add((whole.namespace, f"{WHOLE}{whole.name}"))
+    return old
 
 
 def is_early(job: Job, terms: Terms, now: float) -> bool:
