@@ -255,9 +255,10 @@ class WaitingJobs:
         """Whether there is room for a Job now."""
         if self._is_more_than_all_room(stand_in):
             return False
-        if kind.shape == OWN:
-            return has_room_for_all(self._cluster, stand_in)
-        return self._places.of(kind.shape) >= kind.pods
+        if kind.shape != OWN and self._places.of(kind.shape) < kind.pods:
+            return False
+        is_sure = kind.shape != OWN and not len(self._cluster.reservations.reserved)  # some of that may be reserved
+        return is_sure or has_room_for_all(self._cluster, stand_in)
 
     def _is_more_than_all_room(self, stand_in: Pod) -> bool:
         """Whether all nodes together had less room than a Job asks for when something eased last."""
