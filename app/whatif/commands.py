@@ -12,6 +12,7 @@ PATCHED = {
     "ElasticQuota": "elasticquotas.scheduling.x-k8s.io",
     "Queue": "queues.scheduling.volcano.sh",
     "Job": "jobs.batch",
+    "Namespace": "namespaces",
 }
 """Kinds whose fields kubectl can set as a remedy changes them, by kubectl's name."""
 

@@ -15,12 +15,14 @@ from policy.objects.queue import ROOT, Queue
 from policy.objects.resources import Resources
 from policy.quota import queue_rules
 from policy.quota.branches import way_up
-from policy.quota.closed_queues import shortened
+from policy.quota.closed_queues import near, shortened
 from policy.stepwise import Steps
 
 HEAVIEST = 2**12
 """The largest factor by which the weight of a queue or a namespace may have to be raised."""
 WEIGHT = "volcano.sh/namespace.weight"
+QUEUE_NAME = "scheduling.volcano.sh/queue-name"
+"""The annotation of a namespace that names the queue of its pods."""
 OPENED = "open"
 """The sort of remedy that makes a queue admit; the queue may have to be created."""
 
@@ -122,9 +124,10 @@ def for_share(need: Need) -> Remedies:
 
 
 def opened(need: Need) -> Iterator[Remedy]:
-    """Suggests creating, opening or correcting the queue, or the one above it that is closed."""
+    """Suggests naming, creating, opening or correcting the queue, or the one above it that is closed."""
     cluster, name = need.cluster, need.cluster.queue_of(need.pod)
     if name not in cluster.queues:
+        yield from _named_rightly(cluster, need.pod, name)
         yield _changed(OPENED, name, f"create Queue {name}", ((("spec", "weight"), 1),))
         return
     shut = queue_rules.closed_on_the_way(cluster.ledger.queues, name)
@@ -136,6 +139,19 @@ def opened(need: Need) -> Iterator[Remedy]:
     else:
         text = f"correct Queue {shut.name}: {'; '.join(shut.errors)}"
         yield _changed(OPENED, shut.name, text, corrected(shut.errors))
+
+
+def _named_rightly(cluster: Cluster, pod: Pod, missing: str) -> Iterator[Remedy]:
+    """Suggests that the pod's namespace, if it names the missing queue, names the existing one that is most like it."""
+    membership = cluster.membership
+    namespace, group = membership.namespaces.get(pod.namespace), membership.groups.get((pod.namespace, pod.group))
+    named_by_others = {pod.queue, group.queue if group is not None else ""}
+    if namespace is None or namespace.queue != missing or missing in named_by_others:
+        return
+    for meant in near(missing, sorted(cluster.queues))[:1]:
+        text = f"have the annotation of Namespace {namespace.name} name Queue {meant}, if that is the one that is meant"
+        fields = ((("metadata", "annotations", QUEUE_NAME), meant),)
+        yield Remedy("queue-name", text, (ObjectChange("Namespace", "", namespace.name, fields),))
 
 
 def placed(need: Need) -> Iterator[Remedy]:

@@ -100,6 +100,20 @@ def test_of_a_queue_that_is_missing_it_is_told_who_names_it_and_which_are_near(n
     assert list(answer["FailedAndUnresolvableNodes"].values()) == ["Queue is closed"]
 
 
+def test_a_namespace_that_mistypes_its_queue_is_told_which_it_may_mean():
+    items = [node("n1", **cpus(9)), queue("search"), namespace("b", **{QUEUE: "serch"}), pod("p", "b")]
+    client = client_of(store_with(*items))
+    remedy = client.get("/api/v1/pods/b/p").json()["remedies"][0]
+    assert remedy["text"].startswith("have the annotation of Namespace b name Queue search")
+    assert remedy["verified"]
+    patch = f'{{"metadata":{{"annotations":{{"{QUEUE}":"search"}}}}}}'
+    assert remedy["commands"] == [f"kubectl patch namespaces b --type merge -p '{patch}'"]
+    assert "b/p" in admitted(client, remedy["change"])
+    own = pod("p", "b", metadata={"annotations": {QUEUE: "serch"}})
+    told = client_of(store_with(*items[:3], own)).get("/api/v1/pods/b/p").json()
+    assert [each["text"] for each in told["remedies"]] == ["create Queue serch"]
+
+
 def test_a_resource_that_no_node_lists_is_not_judged_and_no_node_is_suggested():
     asks = {"cpu": "1", "example.com/gpu": "1"}
     said = "0/1 nodes are available: 1 Insufficient example.com/gpu."
