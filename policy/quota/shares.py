@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from policy.objects.quantity import LARGEST
 from policy.quota import fair_share
+from policy.stepwise import Steps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 WANTED, TAKEN, PENDING, SMALLEST, CLAIM, ENTITLED = range(6)
 """Kinds of numbers in the rows: fields of a tenant by name, and the smallest amount that one of its pods waits for."""
+FEW = 50
+"""Namespaces that are read between two pauses."""
 
 
 @dataclass(slots=True)
@@ -60,6 +63,19 @@ class Rows:
         tenant.stands_in(self, at, weight)
 
 
+def read_steps(ledger: QueueLedger, accounts: Sequence[QueueAccount], weights: Mapping[str, int]) -> Steps[None]:
+    """Reads the changed namespaces of these queues, in steps. ``entitle`` reads those that change in a pause."""
+    resources = _resources(ledger, accounts)
+    for account in accounts:
+        rows = _rows(account, resources)
+        for number, name in enumerate(list(account.unread), start=1):
+            if account.rows is rows and name in account.unread and name in account.tenants:
+                account.unread.discard(name)
+                rows.read(rows.index[name], account.tenants[name], weights.get(name, 1))
+            if number % FEW == 0:
+                yield
+
+
 def entitle(ledger: QueueLedger, accounts: Sequence[QueueAccount], weights: Mapping[str, int]) -> int:
     """Computes anew the fair shares of the namespaces of these queues; returns how many have changed."""
     for account in accounts:
@@ -67,10 +83,10 @@ def entitle(ledger: QueueLedger, accounts: Sequence[QueueAccount], weights: Mapp
         ledger.touch(account)
     accounts = [account for account in accounts if account.tenants]
     there = {resource: amount for resource, amount in ledger.available.items() if amount}
-    resources = sorted(there.keys() | _entitled_to(accounts))
+    resources = _resources(ledger, accounts)
     if not accounts or not resources:
         return 0
-    found = [_rows(account, resources, weights) for account in accounts]
+    found = [_read(account, resources, weights) for account in accounts]
     sizes = [len(rows.tenants) for rows in found]
     numbers = np.concatenate([rows.numbers for rows in found], axis=1)
     whose = np.repeat(np.arange(len(found)), sizes)
@@ -104,10 +120,24 @@ def _entitled_to(accounts: Sequence[QueueAccount]) -> set[str]:
     return {each for rows in known for each in compress(rows.resources, rows.numbers[ENTITLED].any(axis=0).tolist())}
 
 
-def _rows(account: QueueAccount, resources: list[str], weights: Mapping[str, int]) -> Rows:
+def _resources(ledger: QueueLedger, accounts: Sequence[QueueAccount]) -> list[str]:
+    """Returns the resources that nodes have, and those that tenants of these queues were entitled to."""
+    return sorted({resource for resource, amount in ledger.available.items() if amount} | _entitled_to(accounts))
+
+
+def _read(account: QueueAccount, resources: list[str], weights: Mapping[str, int]) -> Rows:
     """Returns the rows of a queue as its namespaces are now."""
-    rows, unread, tenants = account.rows, account.unread, account.tenants
-    if rows is None or rows.resources != resources or unread - (rows.index.keys() & tenants.keys()):
+    rows = _rows(account, resources)
+    for name in account.unread:
+        rows.read(rows.index[name], account.tenants[name], weights.get(name, 1))
+    account.unread = set()
+    return rows
+
+
+def _rows(account: QueueAccount, resources: list[str]) -> Rows:
+    """Returns the rows of a queue, with one for each of its namespaces. Those that are unread are still to be read."""
+    rows, tenants = account.rows, account.tenants
+    if rows is None or rows.resources != resources or account.unread - (rows.index.keys() & tenants.keys()):
         names = sorted(tenants)
         numbers = np.zeros((6, len(names), len(resources)), np.int64)
         rows = Rows(
@@ -118,10 +148,7 @@ def _rows(account: QueueAccount, resources: list[str], weights: Mapping[str, int
             np.ones(len(names), np.longdouble),
             np.ones(len(names), np.bool_),
         )
-        account.rows, unread = rows, set(names)
-    for name in unread:
-        rows.read(rows.index[name], tenants[name], weights.get(name, 1))
-    account.unread = set()
+        account.rows, account.unread = rows, set(names)
     return rows
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from policy.cluster import dividing
+from policy.quota import shares
 from policy.quota.queue_rules import DESERVED
 from tests.unit.given import pod
 from tests.unit.given_queues import divided, pods, queue, world
@@ -65,3 +66,20 @@ def test_while_it_is_computed_it_is_not_known(many):
         pass
     assert cluster.admit(cluster.pods["b-5"], now=0).rule == DESERVED.name
     assert cluster.admit(cluster.pods["a-9"], now=0) is None
+
+
+def test_very_many_namespaces_of_a_queue_are_read_in_steps(monkeypatch):
+    names = [f"a{each}" for each in range(4 * shares.FEW)]
+    waiting = [pod(f"{name}-w", name, request={"cpu": 1}) for name in names]
+    cluster = world(queue("q"), *(f"{name}:q" for name in names), *waiting, cpu=1000)
+    account, read, longest, before = cluster.ledger.queues.account("q"), [], 0, 0
+    account.unread.update(names)
+    account.stale = True
+    reads = shares.Rows.read
+    monkeypatch.setattr(shares.Rows, "read", lambda *row: read.append(row[1]) or reads(*row))
+    for _ in cluster.divide_steps():
+        longest, before = max(longest, len(read) - before), len(read)
+        if before == shares.FEW:  # one that was read already, or will be, changes in a pause
+            cluster.upsert_pod(pod("a0-w", "a0", request={"cpu": 7}), 0)
+    assert (longest, len(set(read))) == (shares.FEW, len(names))
+    assert account.tenants["a0"].entitled["cpu"] > 1000, "it was read again"
