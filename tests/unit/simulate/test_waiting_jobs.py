@@ -10,6 +10,7 @@ from policy.reserve.starving import Terms
 from policy.simulate.simulation import Simulation
 from policy.simulate.waiting_jobs import WaitingJobs
 from policy.stepwise import at_once
+from tests.unit.app.lines import lines_once
 from tests.unit.given import pod
 
 NOW = 1000.0
@@ -60,3 +61,30 @@ def test_a_line_keeps_the_list_of_a_kind_when_its_only_job_is_seen_again():
     line.put(GatedJob("/p", "kind"), member)
     assert line.kinds()["kind"] is turns
     assert (len(turns), line.arrivals) == (1, 1)
+
+
+def lines_of_a_look(kinds):
+    """The lines of Python that it takes to see that no Job can start where so many kinds have no room."""
+    known = WaitingJobs(waiting([("a", f"j{number}", 10 + number, 5.0) for number in range(kinds)], cores=9))
+    at_once(known.look_steps())
+    assert at_once(known.first_steps()) == []
+    known.anything_may_help()
+    return lines_once(at_once, known.first_steps())
+
+
+def test_ten_times_the_kinds_without_room_take_no_more_lines_of_python():
+    assert lines_of_a_look(400) <= 1.1 * lines_of_a_look(40)
+
+
+def test_a_new_kind_is_taken_in_without_a_look_at_the_others():
+    def lines(kinds):
+        jobs = waiting([("a", f"j{number}", 10 + number, 5.0) for number in range(kinds)], cores=9)
+        known = WaitingJobs(jobs)
+        at_once(known.look_steps())
+        sets = (PodSet(Pod("", "a", "new", {"cpu": 1, "pods": 1}), 1),)
+        jobs.queued_jobs.upsert(QueuedJob("a", "new", "new", sets, 1, suspended=True, created=9.0), NOW)
+        taken = lines_once(at_once, known.look_steps())
+        assert [kind.request["cpu"] for _, kind in at_once(known.first_steps())] == [1]
+        return taken
+
+    assert lines(400) <= 1.1 * lines(40)
