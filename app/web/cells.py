@@ -8,6 +8,9 @@ from app.amounts import amount
 from app.times import rfc3339_or_empty
 from app.web.figures import Bar, TenantRow
 from policy.cluster.cluster import Cluster
+from policy.objects.job import short
+from policy.objects.queued_job import is_member
+from policy.objects.reservation import Reservation
 from policy.objects.resources import Resources
 
 NODES = 3
@@ -44,6 +47,14 @@ def path_of(namespace: str, name: str, kind: str = "Pod", *, is_group: bool = Fa
     if kind == "Pod":
         return "pods", namespace, name
     return ("jobs", namespace, name) if kind == "Job" else ("jobs", namespace, kind.lower(), name)
+
+
+def kept_for(reservation: Reservation) -> Link:
+    """Returns the page of whom a reservation is for; of a pod that its Job has not made yet, that of the Job."""
+    pod = reservation.pod
+    if is_member(pod.uid):
+        return Link(pod.title, path_of(pod.namespace, short(reservation.job), "Job"))
+    return Link(pod.title, path_of(pod.namespace, pod.name))
 
 
 def sums(amounts: Resources) -> str:

@@ -3,7 +3,7 @@
 from app.problems import Problem
 from app.store.nodes import NODES as NODE_KIND
 from app.web.asked import Asked
-from app.web.cells import Link, few, path_of, time_cell
+from app.web.cells import few, kept_for, time_cell
 from app.web.figures import Bar
 from app.web.subject import Subject, command, scarce_first, yaml_of
 from app.web.subject_tables import placed_table
@@ -28,7 +28,7 @@ async def node_page(asked: Asked, name: str) -> Subject:
         "reservations",
         kept,
         lambda key: (
-            Link(kept[key].pod.title, path_of(kept[key].pod.namespace, kept[key].pod.name)),
+            kept_for(kept[key]),
             kept[key].reason,
             few([each.title for each in kept[key].victims]) or "nobody",
             time_cell(kept[key].since),

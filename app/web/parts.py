@@ -10,6 +10,7 @@ from app.api.models import ReservationModel
 from app.observability import metrics
 from app.settings import Settings
 from app.store.store import Store
+from app.web.cells import Link, kept_for
 from app.web.figures import Bar, Loan, cluster_bars
 
 RESERVATIONS = 200
@@ -90,9 +91,9 @@ class Lending:
 
 @dataclass(frozen=True, slots=True)
 class Reservations:
-    """Reservations that are shown, and the number of all."""
+    """Reservations that are shown, each with the page of whom it is for, and the number of all."""
 
-    items: tuple[ReservationModel, ...]
+    items: tuple[tuple[ReservationModel, Link], ...]
     total: int
 
 
@@ -122,7 +123,7 @@ def reservations(store: Store) -> Reservations:
     """Returns the reservations, the oldest first."""
     everything = [*store.cluster.reservations.plans.values(), *store.cluster.reservations.reserved]
     first = sorted(everything, key=lambda each: (each.since, each.name))[:RESERVATIONS]
-    return Reservations(tuple(reservation_model(each) for each in first), len(everything))
+    return Reservations(tuple((reservation_model(each), kept_for(each)) for each in first), len(everything))
 
 
 def latest(decisions: Iterable[Any]) -> tuple[Decided, ...]:

@@ -15,6 +15,7 @@ from app.settings import Settings
 from app.web import figures, waiting
 from app.web.rendering import amount, rounded_duration
 from app.web.routes import Web
+from policy.objects.reservation import STARVING, PodName, Reservation
 from policy.stepwise import at_once
 from tests.browser.story import HOSTILE, everything, hostile
 from tests.unit.app.forwarding import Forwarding
@@ -284,6 +285,18 @@ def test_the_latest_decisions_are_shown_with_a_link_to_the_pod():
     asyncio.run(web.board.refresh())
     words = Parsed(web.board.html("decisions")).words
     assert "a/p refused ElasticQuota max exceeded: cpu 1970-01-01 00:00:01 UTC a/q admitted" in words
+
+
+@pytest.mark.parametrize(
+    ("job", "uid", "path"),
+    [("pods/p", "a/p", "/pods/a/p"), ("pods/job/p", "job/u/0", "/jobs/a/p")],
+    ids=["a pod", "a pod that its Job has not made yet"],
+)
+def test_a_reservation_leads_to_whom_it_is_for(job, uid, path):
+    store = store_with(node("n1"), pod("p"))
+    store.cluster.upsert_reservation(Reservation("r", PodName("a", "p", uid), "n1", (), 0.0, STARVING, job=job))
+    for page in ("/", "/nodes/n1"):
+        assert f'{path}">a/p</a>' in client_of(store).get(page).text
 
 
 @pytest.mark.parametrize(
