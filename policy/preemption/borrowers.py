@@ -66,11 +66,14 @@ class Borrowers:
         self._lent: dict[frozenset[str], dict[tuple[str, str], tuple[Resources, bool]]] = {}
 
     def may_take(self, victim: Pod, wanted: frozenset[str]) -> bool:
-        """Whether a wanted resource was lent to the pod, and is still after what is taken so far.
+        """Whether a wanted resource was lent to the pod, and is still after what is taken so far."""
+        return self.may_take_of(victim, queue_in(self._ledger, victim), wanted)
+
+    def may_take_of(self, victim: Pod, queue: str, wanted: frozenset[str]) -> bool:
+        """Answers as ``may_take`` for a pod of which it is known in which queue it counts.
 
         While there are no victims, one answer serves all pods of a namespace and queue that request the same.
         """
-        queue = queue_in(self._ledger, victim)
         if self._taken.victims:
             return self._entitlement.may_take(self._ledger, victim, queue, wanted)
         whose = victim.namespace, queue

@@ -59,8 +59,9 @@ def is_promising(trial: EvictionTrial, node: str) -> bool:
     own = preemptor.pod.namespace if preemptor.governed else None
     pods = (pod for pod in borrowers.pods_on(node) if own is None or pod.namespace == own)
     gone = {pod.uid for pod in pods if evictable.is_peer(pod)}
-    may_take, is_evictable, wanted = borrowers.may_take, evictable.is_evictable, borrowers.resources
-    gone.update([pod.uid for pod, _ in borrowers.on_node(node) if may_take(pod, wanted) and is_evictable(pod)])
+    may_take, is_evictable, wanted = borrowers.may_take_of, evictable.is_evictable, borrowers.resources
+    there = borrowers.on_node(node)
+    gone.update([pod.uid for pod, queue in there if may_take(pod, queue, wanted) and is_evictable(pod)])
     return bool(gone) and _fits_without(trial, node, trial.taken.leaving | gone)
 
 

@@ -94,10 +94,9 @@ class Evictable:
         A gang that cannot do without the pod may go along if all of it is within reach, and, in the preemptor's own
         namespace, if each member is less important.
         """
-        taken, only = self._taken, self._preemptor.only
+        only = self._preemptor.only
         is_left_out = only is not None and pod.uid not in only
-        is_gone = pod.uid in taken.leaving or pod.uid in taken.victims
-        if is_left_out or is_gone or exempt_from_eviction(self._ledger, pod):
+        if is_left_out or pod.uid in self._taken.gone or exempt_from_eviction(self._ledger, pod):
             return False
         of_own = pod.namespace == self._preemptor.pod.namespace
         spared = (self.one_by_one or self._spare_jobs) and self._is_spared(pod)
@@ -132,7 +131,6 @@ class Evictable:
 
     def _is_spared(self, pod: Pod) -> bool:
         """Whether a pod stays for the sake of its Job."""
-        may_be_whole = pod.job is not None or pod.controller
-        if self.one_by_one and may_be_whole and self._cluster.batch_jobs.whole(pod) is not None:
+        if self.one_by_one and (pod.job or pod.controller) and self._cluster.batch_jobs.whole(pod) is not None:
             return True
         return self._spare_jobs and self._taken.losses.would_fail_known([pod, *self._gangs.needing(pod)])

@@ -9,9 +9,9 @@ SYSTEM_OWNERS = frozenset({"DaemonSet", "Node"})
 
 def exempt_from_eviction(ledger: Ledger, victim: Pod) -> bool:
     """Whether a pod may never be evicted for another, whatever is lent to it. True also while it is being deleted."""
-    opted_out = not victim.preemptible and _may_opt_out(ledger, victim)
-    critical = victim.owner in SYSTEM_OWNERS or exempt.is_critical(victim)
-    return opted_out or critical or not victim.assigned or victim.terminating
+    if not victim.assigned or victim.terminating or victim.owner in SYSTEM_OWNERS or exempt.is_critical(victim):
+        return True
+    return not victim.preemptible and _may_opt_out(ledger, victim)
 
 
 def _may_opt_out(ledger: Ledger, victim: Pod) -> bool:
