@@ -15,6 +15,7 @@ from tests.reading import documents
 
 _AT_ONCE = 16  # requests under way at the same time when many objects are created
 _WATCH_IDLE = 1.0
+_DELETIONS = 5  # requests for all objects of a namespace at most
 _API = {
     "elasticquotas": "/apis/scheduling.x-k8s.io/v1alpha1",
     "queues": "/apis/scheduling.volcano.sh/v1beta1",
@@ -116,10 +117,18 @@ class Api:
     def delete_all(self, resource: str, namespace: str | None = None) -> None:
         """Delete every object of a namespace (of the cluster, where there are none) at once.
 
-        Jobs would else stay until the garbage collector, which does not run, has orphaned their pods.
+        Jobs would else stay until the garbage collector, which does not run, has orphaned their pods. On a busy machine
+        some hundreds take longer than an answer may: those that are left are then deleted by another request.
         """
         options = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
-        self.request("DELETE", path(resource, namespace), json=options)
+        for again in reversed(range(_DELETIONS)):
+            try:
+                self.request("DELETE", path(resource, namespace), json=options)
+            except httpx.ReadTimeout:
+                if not again:
+                    raise
+            else:
+                return
 
     def watch(self, resource: str, namespace: str | None, since: str, **query: str) -> Iterator[Object]:
         """Watch events from this resource version on, until the API server ends the stream or nothing has come
