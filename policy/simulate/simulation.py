@@ -6,7 +6,7 @@ Evicted pods are gone; nobody creates them anew.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from heapq import heapify, heappop, heappush
@@ -34,7 +34,7 @@ from policy.reserve import node_reservation, preferred_nodes, promises, starving
 from policy.reserve.node_reservation import ReserveDecision
 from policy.reserve.starving import Terms
 from policy.simulate.waiting_jobs import JobsAlike, Place, PodTurn, WaitingJobs, may_start
-from policy.stepwise import Steps
+from policy.stepwise import Steps, sorted_steps
 
 RowNumbers = NDArray[np.intp]
 
@@ -42,6 +42,8 @@ NO_ROOM = "no node has room for it, or is one that it may go to"
 BROKEN_GANG = "GangBroken"
 JOB_FAILED = "JobFailed"
 PROMISED_START = "PromisedStart"
+AT_A_TIME = 100
+"""Waiting pods that are looked at between two pauses."""
 RESTS = 4
 """The most times that waiting pods lose their claims, so that others come first, before it stops."""
 
@@ -152,7 +154,11 @@ class Simulation:
             self._not_started.clear()
             jobs.anything_may_help()
         others = yield from jobs.look_steps()
-        places: list[Place] = [(turn(pod), pod) for pod in others]
+        places = list[Place]()
+        for number, pod in enumerate(others, start=1):
+            places.append((turn(pod), pod))
+            if number % AT_A_TIME == 0:
+                yield
         places += yield from jobs.first_steps()
         heapify(places)
         while places:
@@ -292,7 +298,8 @@ class Simulation:
         """Evicts for pods that may take back what was lent, and, as the scheduler does, for pods of higher priority."""
         cluster, self.again_at = self.cluster, inf
         waiting = yield from preemptors.waiting_steps(cluster, self.now, 0.0)
-        waiting += sorted(self._free_of_rules(), key=turn)
+        free = yield from self._free_of_rules_steps()
+        waiting += yield from sorted_steps(free, turn)
         without_victims: set[tuple[int, tuple[Shape, ...]]] = set()
         pods = cluster.pods.values() if waiting else ()
         lowest = min((pod.priority for pod in pods if pod.assigned), default=inf)
@@ -333,14 +340,17 @@ class Simulation:
         going = [victim for plan in plans for victim in plan.victims]
         return not self.cluster.budgets.violating(going)
 
-    def _free_of_rules(self) -> Iterator[Pod]:
-        """Yields waiting pods without a quota or queue: the scheduler evicts for them by priority alone."""
-        cluster = self.cluster
-        for uid in cluster.attempts.unschedulable_since:
+    def _free_of_rules_steps(self) -> Steps[list[Pod]]:
+        """Returns waiting pods without a quota or queue: the scheduler evicts for them by priority alone."""
+        cluster, found = self.cluster, list[Pod]()
+        for number, uid in enumerate(cluster.attempts.unschedulable_since, start=1):
             pod = cluster.pods[uid]
             kept = cluster.reservations.is_held_for(uid) or uid in cluster.grants or pod.terminating
             if not (kept or cluster.is_governed(pod) or cluster.gangs.is_waiting(pod)):
-                yield pod
+                found.append(pod)
+            if number % AT_A_TIME == 0:
+                yield
+        return found
 
     def _go_on_with_plans(self) -> None:
         """Evicts the victims of earlier plans. Drops plans whose pod waits no more, or whose node is lost."""

@@ -154,6 +154,7 @@ def copy_steps(taken: Snapshot, copies: list[Cluster] | None = None) -> Steps[Cl
     yield from _each_steps(taken.reservations, cluster.upsert_reservation)
     yield from _each_steps(taken.granted, partial(_grant, cluster, taken.now))
     yield from cluster.devices.renew_steps()
+    yield from cluster.states.catch_up_steps()
     cluster.begin(dict(taken.counted))
     yield from cluster.divide_steps()
     return cluster

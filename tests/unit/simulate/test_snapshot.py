@@ -2,6 +2,7 @@
 
 import pytest
 
+from policy.cluster import pod_states
 from policy.cluster.budgets import Budget
 from policy.cluster.quota_manager import Limit
 from policy.objects.batch_job import BatchJob
@@ -10,11 +11,12 @@ from policy.objects.group import Group
 from policy.objects.pod_template import PriorityClass
 from policy.objects.queue import Queue
 from policy.objects.reservation import PodName, Reservation
-from policy.simulate.simulation import Simulation
+from policy.simulate import simulation
+from policy.simulate.simulation import AT_A_TIME, Simulation
 from policy.simulate.snapshot import SLICE, copy_steps, snapshot
 from policy.stepwise import at_once
 from tests.unit.given import pod
-from tests.unit.given_jobs import TERMS, seen, sized
+from tests.unit.given_jobs import TERMS, gang, seen, sized, waiting
 
 MANY = 10 * SLICE
 
@@ -73,3 +75,21 @@ def test_pods_that_are_terminating_leave_a_copy_in_steps():
     for _ in Simulation(copy, TERMS, 1.0).come_to_rest_steps():
         longest, before = max(longest, before - len(copy.pods)), len(copy.pods)
     assert (longest, before) == (1, 0)
+
+
+def test_very_many_that_a_copy_enters_later_are_entered_in_steps(monkeypatch):
+    monkeypatch.setattr(pod_states, "AT_ONCE", 0)
+    assert steps_of(seen(sized(), *gang(*(f"w{number}" for number in range(MANY))))) > MANY
+
+
+def test_a_simulation_pauses_while_it_looks_in_which_order_very_many_wait(monkeypatch):
+    there = (waiting(f"w{number}", cpu=9) for number in range(3 * AT_A_TIME))
+    copy, looked_at = at_once(copy_steps(snapshot(seen(sized()), 1.0))), []
+    for each in there:
+        copy.upsert_pod(each, 0)
+    turn = simulation.turn
+    monkeypatch.setattr(simulation, "turn", lambda each: looked_at.append(each) or turn(each))
+    longest, before = 0, 0
+    for _ in Simulation(copy, TERMS, 1.0).settle_steps():
+        longest, before = max(longest, len(looked_at) - before), len(looked_at)
+    assert 0 < longest <= 2 * AT_A_TIME < len(looked_at)
