@@ -139,7 +139,7 @@ class Api:
             response.raise_for_status()
             yield from map(json.loads, response.iter_lines())
 
-    def service_account_token(self, name: str, namespace: str, lifetime: int = 3600) -> str:
+    def service_account_token(self, name: str, namespace: str, lifetime: int = 24 * 3600) -> str:
         """A token with which one is this service account, and has its rights only."""
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
         request["spec"] = {"expirationSeconds": lifetime}

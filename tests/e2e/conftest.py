@@ -1,4 +1,5 @@
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,8 @@ from tests.controlplane.pod_watch import PodWatch
 from tests.controlplane.quotaward import install_definitions
 from tests.e2e.standing import Standing
 
+_standing = pytest.StashKey[Standing]()
+
 
 @pytest.fixture(scope="session")
 def definitions(control_plane: ControlPlane):
@@ -15,16 +18,36 @@ def definitions(control_plane: ControlPlane):
     install_definitions(control_plane.api)
 
 
-@pytest.fixture(scope="module")
-def standing(control_plane: ControlPlane, definitions: None):
-    with Standing(control_plane) as standing:
+@pytest.fixture(scope="package")
+def standing(request: pytest.FixtureRequest):
+    """Of all files, as long as a process runs tests of this folder."""
+    with Standing() as standing:
+        request.session.stash[_standing] = standing
         yield standing
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """In each file, those that share Quotaward come one after the other, and of these those that share a scheduler."""
+    first = dict[Path, int]()
+    for number, item in enumerate(items):
+        first.setdefault(item.path, number)
+
+    def rank(item: pytest.Item) -> tuple[int, bool, bool]:
+        shares = "standing" in getattr(item, "fixturenames", ())
+        return first[item.path], shares, shares and "scheduler" in item.fixturenames
+
+    items.sort(key=rank)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Before anything is set up for a test, also for its file: nobody is at work that the test does not ask for."""
+    if standing := item.session.stash.get(_standing, None):
+        standing.keep(item.fixturenames if "standing" in item.fixturenames else ())
+
+
 @pytest.fixture
-def cluster(request: pytest.FixtureRequest, control_plane: ControlPlane, standing: Standing):
+def cluster(control_plane: ControlPlane, definitions: None):
     """The real cluster, empty before and after the test, and nobody at work that the test does not ask for."""
-    standing.keep(request.fixturenames)
     cluster = Cluster(control_plane)
     yield cluster
     if not control_plane.api_server.alive:  # the test has failed while it was down
@@ -35,13 +58,13 @@ def cluster(request: pytest.FixtureRequest, control_plane: ControlPlane, standin
 @pytest.fixture
 def quotaward(cluster: Cluster, standing: Standing):
     """Quotaward as it is run without any option. What it counts goes on from test to test."""
-    return standing.quotaward()
+    return standing.quotaward(cluster.control_plane)
 
 
 @pytest.fixture
 def scheduler(cluster: Cluster, standing: Standing):
     """A scheduler that asks Quotaward, in the way that the manifests set it up."""
-    return standing.scheduler()
+    return standing.scheduler(cluster.control_plane)
 
 
 @pytest.fixture

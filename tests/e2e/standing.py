@@ -1,4 +1,4 @@
-"""One Quotaward and one scheduler for test after test, as starting them takes longer than most tests do."""
+"""One Quotaward and one scheduler for test after test, file after file: starting them takes longer than most tests."""
 
 from collections.abc import Iterable
 from typing import Self
@@ -12,8 +12,7 @@ from tests.controlplane.scheduler import Scheduler, extender
 class Standing:
     """They are started by the first test that asks for them, and stopped for one that has others of its own."""
 
-    def __init__(self, control_plane: ControlPlane):
-        self._control_plane = control_plane
+    def __init__(self) -> None:
         self._quotaward: Quotaward | None = None
         self._scheduler: Scheduler | None = None
 
@@ -23,9 +22,9 @@ class Standing:
     def __exit__(self, *_: object) -> None:
         self.keep(())
 
-    def quotaward(self) -> Quotaward:
+    def quotaward(self, control_plane: ControlPlane) -> Quotaward:
         if not self._quotaward:
-            self._quotaward = Quotaward(self._control_plane).__enter__()
+            self._quotaward = Quotaward(control_plane).__enter__()
         elif not self._quotaward.process.alive:  # a test has failed after it killed it
             self._quotaward.start()
         return self._quotaward
@@ -36,9 +35,10 @@ class Standing:
         lists = ("elasticquotas", "queues", "podgroups")
         return not any(self._quotaward.get(f"/api/v1/{each}")["items"] for each in lists)
 
-    def scheduler(self) -> Scheduler:
+    def scheduler(self, control_plane: ControlPlane) -> Scheduler:
         if not self._scheduler:
-            self._scheduler = Scheduler(self._control_plane, extender(self.quotaward().url)).__enter__()
+            asked = extender(self.quotaward(control_plane).url)
+            self._scheduler = Scheduler(control_plane, asked).__enter__()
         return self._scheduler
 
     def keep(self, names: Iterable[str]) -> None:

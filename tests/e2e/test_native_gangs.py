@@ -13,12 +13,14 @@ from tests.e2e.waiting import OVER_MAX, bound, ensure_for, evicted, is_refused, 
 
 
 @pytest.fixture(scope="module")
-def control_plane(request, tmp_path_factory):
-    """A control plane of its own, with the feature on."""
+def control_plane(request, tmp_path_factory, standing):
+    """A control plane of its own, with the feature on, and with a Quotaward of its own."""
     if version := schedulers.chosen():
         pytest.skip(f"kube-scheduler {version} knows other versions of these groups, or none")
+    standing.keep(())
     with own_control_plane(request, tmp_path_factory, NATIVE_GATE, NATIVE_SERVED) as running:
         yield running
+        standing.keep(())
 
 
 @pytest.fixture(scope="module")
