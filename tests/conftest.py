@@ -14,6 +14,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.launch import fork_quotaward
 from tests.controlplane.quotaward import install_definitions
+from tests.controlplane.scheduler import try_again_soon
 from tests.missing import missing
 
 _built = pytest.StashKey[CannotBuild | None]()
@@ -24,8 +25,9 @@ gc.disable()  # until all is imported and collected: of that there is much, and 
 
 
 def pytest_configure() -> None:
-    """Have the processes of Quotaward that tests start forked."""
+    """Have the processes of Quotaward that tests start forked, and schedulers try soon again."""
     fork_quotaward()
+    try_again_soon()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
