@@ -9,6 +9,7 @@ from policy.objects.reservation import Reservation
 from policy.reserve import node_reservation, starving
 from policy.reserve.node_reservation import ReserveDecision
 from policy.reserve.starving import Terms
+from policy.stepwise import Steps
 
 
 def reservation_model(reservation: Reservation) -> ReservationModel:
@@ -27,11 +28,11 @@ def reservation_model(reservation: Reservation) -> ReservationModel:
     )
 
 
-def group_model(cluster: Cluster, namespace: str, name: str, terms: Terms, now: float) -> PodGroupModel:
+def group_model_steps(cluster: Cluster, namespace: str, name: str, terms: Terms, now: float) -> Steps[PodGroupModel]:
     """Shows a pod group that exists. ``now`` is in seconds since the epoch."""
     job = cluster.groups.job(namespace, name)
     assert job is not None, "a group is a job"  # noqa: S101
-    decision = _decision(cluster, job, terms, now)
+    decision = yield from _decision_steps(cluster, job, terms, now)
     why_not = decision if decision is not None and decision.reason not in ("", node_reservation.READY) else None
     reserved = cluster.reservations.reserved.of_job(namespace, name)
     return PodGroupModel(
@@ -49,7 +50,7 @@ def group_model(cluster: Cluster, namespace: str, name: str, terms: Terms, now: 
     )
 
 
-def reservation_text(cluster: Cluster, pod: Pod, terms: Terms, now: float) -> str:
+def reservation_text_steps(cluster: Cluster, pod: Pod, terms: Terms, now: float) -> Steps[str]:
     """Says what is reserved for a pod's job, or why nothing is although it starves; empty if it does not starve."""
     own = cluster.reservations.reserved.of_pod(pod.uid)
     if own is not None and cluster.reservations.is_in_force(own):
@@ -58,7 +59,7 @@ def reservation_text(cluster: Cluster, pod: Pod, terms: Terms, now: float) -> st
         moved = f" (moved: {own.moved})" if own.moved else ""
         return f"node {own.node} is reserved for it since {rfc3339(own.since)}: {others} there{start}{moved}"
     job = cluster.job_members.find(pod.namespace, job_name(cluster.membership.groups, pod))
-    decision = _decision(cluster, job, terms, now) if job else None
+    decision = (yield from _decision_steps(cluster, job, terms, now)) if job else None
     if decision is None or not pod.pending:
         return ""
     if decision.text:
@@ -67,8 +68,10 @@ def reservation_text(cluster: Cluster, pod: Pod, terms: Terms, now: float) -> st
     return f"it starves; to be reserved for it: node {nodes[pod.uid]}" if pod.uid in nodes else ""
 
 
-def _decision(cluster: Cluster, job: Job, terms: Terms, now: float) -> ReserveDecision | None:
+def _decision_steps(cluster: Cluster, job: Job, terms: Terms, now: float) -> Steps[ReserveDecision | None]:
     """Decides what to reserve for a job, if it starves or has a reservation."""
     own = cluster.reservations.reserved.of_job(job.namespace, job.name)
-    concerned = own or starving.is_starving(cluster, job, terms, now)
-    return node_reservation.decide(cluster, job, terms, now) if concerned else None
+    if not (own or starving.is_starving(cluster, job, terms, now)):
+        return None
+    decision = yield from node_reservation.decide_steps(cluster, job, terms, now)
+    return decision

@@ -68,7 +68,6 @@ from policy.quota.closed_queues import near
 from policy.quota.elastic_quota import ElasticQuota
 from policy.reserve import node_reservation, starving
 from policy.reserve.starving import Terms
-from policy.stepwise import at_once
 
 _PROBLEM = {"content": {MEDIA_TYPE: {"schema": ProblemModel.model_json_schema()}}, "description": "A problem document"}
 
@@ -290,7 +289,7 @@ async def list_pod_groups(request: Request, store: SyncedStore) -> PodGroupList:
     terms, items = request.app.state.settings.reserve.terms, []
     for key in sorted(store.cluster.membership.groups, key=lambda key: (key[0], short(key[1]), key[1])):
         if key in store.cluster.membership.groups:
-            items.append(jobs.group_model(store.cluster, *key, terms, time.time()))
+            items.append(await at_leisure(jobs.group_model_steps(store.cluster, *key, terms, time.time())))
         await asyncio.sleep(0)
     return PodGroupList(items=items)
 
@@ -301,12 +300,14 @@ async def show_plan(request: Request, store: SyncedStore) -> PlanModel:
     settings: Settings = request.app.state.settings
     cluster = store.cluster
     plan = PlanModel(evictions=[], nominations=[], reservations=[], waiting=[])
-    for reservation in cluster.reservations.plans.values():
+    for reservation in list(cluster.reservations.plans.values()):
+        if reservation.name not in cluster.reservations.plans:
+            continue  # it has ended in a pause
         there = [victim for victim in reservation.victims if victim.uid in cluster.pods]
         _add(plan, reservation, there, reclaim.lost_by(cluster, reservation))
         if reclaim.protected_victims(cluster, reservation):
             pod = cluster.pods[reservation.pod.uid]
-            message = at_once(plan_text.for_pod_steps(cluster, pod))
+            message = await at_leisure(plan_text.for_pod_steps(cluster, pod))
             plan.waiting.append(WaitingModel(pod=f"{pod.namespace}/{pod.name}", reason="budget", message=message))
     pods = (await at_leisure(preemptors.waiting_steps(cluster, store.clock(), settings.reclaim.delay)))[:PREVIEWED]
     pause = Pause()
@@ -374,7 +375,8 @@ def _decision(decision: Decision) -> DecisionModel:
 async def _outlooks(request: Request, cluster: Cluster, pod: Pod) -> AsyncIterator[str]:
     yield positions.position_text(cluster, pod)
     yield await at_leisure(plan_text.for_pod_steps(cluster, pod))
-    yield jobs.reservation_text(cluster, pod, request.app.state.settings.reserve.terms, time.time())
+    terms: Terms = request.app.state.settings.reserve.terms
+    yield await at_leisure(jobs.reservation_text_steps(cluster, pod, terms, time.time()))
 
 
 def _add(plan: PlanModel, reservation: Reservation, victims: Sequence[PodName], lost: LostJobs) -> None:

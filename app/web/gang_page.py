@@ -1,6 +1,7 @@
 """The page of a pod group, as data."""
 
-from app.api.jobs import group_model
+from app.api.jobs import group_model_steps
+from app.pause import at_leisure
 from app.problems import Problem
 from app.store.kinds import KINDS
 from app.web.asked import Asked
@@ -15,10 +16,11 @@ from policy.objects.conditions import Condition
 async def gang_page(asked: Asked, namespace: str, kind: str, name: str) -> Subject:
     """Shows a pod group with its members. Raises Problem (404) if it does not exist."""
     cluster, key = asked.cluster, (namespace, f"{kind}/{name}")
-    if key not in cluster.membership.groups:
+    known = cluster.membership.groups.get(key)
+    if known is None:
         raise Problem(404, f"there is no pod group {namespace}/{name}")
     of_kind = next(each for each in KINDS if each.label == kind)
-    group = group_model(cluster, *key, asked.settings.reserve.terms, asked.now)
+    group = await at_leisure(group_model_steps(cluster, *key, asked.settings.reserve.terms, asked.now))
     pods = {pod.name: pod for pod in cluster.groups.members(key)}
     queue = cluster.queue_of(min(pods.values(), key=lambda pod: pod.name)) if pods else ""
 
@@ -51,5 +53,5 @@ async def gang_page(asked: Asked, namespace: str, kind: str, name: str) -> Subje
             *([command("quotaward", "explain", f"{namespace}/{waiting_member}")] if waiting_member else []),
             command("quotaward", "waiting", "-n", namespace),
         ),
-        manifest=yaml_of(of_kind, group_manifest(cluster.membership.groups[key])),
+        manifest=yaml_of(of_kind, group_manifest(known)),
     )

@@ -7,7 +7,9 @@ import httpx
 import pytest
 
 from app import pause
+from app.api import routes
 from policy.nodes import fit
+from policy.objects.reservation import PodName, Reservation
 from tests.unit.app.given import Clock, client_of, node, pod, quota, refused, see, store_with
 
 
@@ -115,3 +117,23 @@ def test_filter_is_answered_between_the_nodes_that_a_preview_looks_at(store, mon
     asyncio.run(scenario())
     assert len({name for _, name in looked_at}) == nodes + 1
     assert max(Counter(turn for turn, _ in looked_at).values()) <= 2  # two of them where one ends and the next begins
+
+
+def test_a_plan_that_ends_while_another_is_told_of_is_left_out(store, monkeypatch):
+    see(store, refused(pod("q", "b"), "0/1 nodes are available: 1 Insufficient cpu."))
+    cluster = store.cluster
+    for name in "pq":
+        victims = (PodName("a", "r5", "a/r5"),)
+        cluster.upsert_reservation(Reservation(f"plan-{name}", PodName("b", name, f"b/{name}"), "n1", victims, 0.0))
+    monkeypatch.setattr(routes.reclaim, "protected_victims", lambda *_: [cluster.pods["a/r5"]])
+
+    def meanwhile_the_other_goes(*_):
+        yield
+        cluster.delete_reservation("plan-q")
+        cluster.delete_pod("b/q")
+        return "told"
+
+    monkeypatch.setattr(routes.plan_text, "for_pod_steps", meanwhile_the_other_goes)
+    plan = client_of(store).get("/api/v1/plan").json()
+    assert [each["name"] for each in plan["reservations"]] == ["plan-p"]
+    assert {"pod": "b/p", "reason": "budget", "message": "told"} in plan["waiting"]
