@@ -260,7 +260,7 @@ def _of_no_answer(pod: Pod) -> Iterator[NextStep]:
     found = unanswered_in(pod.unschedulable.message) if pod.unschedulable is not None else None
     if found is not None:
         text = f"its scheduler got no answer from {found.url}, and places no pod that it asks about there until it does"
-        yield NextStep("no-answer", f"{text}: is that address (urlPrefix in the scheduler's configuration) right?")
+        yield NextStep("no-answer", f"{text}: correct urlPrefix in its configuration if nobody is to answer there")
 
 
 def _of_reserving_steps(cluster: Cluster, pod: Pod, terms: Terms, times: Times, idle: str) -> Steps[list[NextStep]]:

@@ -123,6 +123,7 @@ def test_that_a_scheduler_got_no_answer_comes_before_all_that_would_follow_one()
     told = steps(*FULL, quota("b", min={"cpu": 2}), waits(message=REFUSED))
     assert next(iter(told)) == "no-answer"
     assert "got no answer from http://127.0.0.1:9/extender/filter" in told["no-answer"]
+    assert told["no-answer"][-1].isalpha()  # a full stop follows
     assert "no-answer" not in steps(*FULL, quota("b", min={"cpu": 2}), waits())
 
 
