@@ -32,6 +32,13 @@ def every_function_and_call():
     ]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _nothing_of_it_stays():
+    """Else the garbage collector would look through it in all tests that follow."""
+    yield
+    every_function_and_call.cache_clear()
+
+
 def nodes(kind):
     return [each for each in every_function_and_call() if isinstance(each[0], kind)]
 
