@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from policy.cluster.cluster import Cluster
+    from policy.cluster.gates import Where
     from policy.objects.pod import Pod
     from policy.objects.queued_job import QueuedJob
     from policy.objects.reservation import Reservation
@@ -62,9 +63,10 @@ class JobMembers:
         self._known: dict[str, _Known] = {}
         self._come = _Come()
 
-    def are_awaited(self, job: QueuedJob) -> bool:
-        """Whether a Job waits at its gate for room for its members."""
-        return job.kind is JOB and not job.least and uid_of_stand_in(job.uid) in self._cluster.gates
+    def waits_in(self, job: QueuedJob) -> Where | None:
+        """Returns the line of gates in which a Job waits for room for its members; None if it does not."""
+        stands = self._cluster.gates.line_of(uid_of_stand_in(job.uid))
+        return stands[0] if stands is not None and job.kind is JOB and not job.least else None
 
     def find(self, namespace: str, name: str) -> Job | None:
         """Returns the job of this name; of a Job that waits as a whole, or has just started, with all of its members.

@@ -12,6 +12,7 @@ from operator import itemgetter
 import numpy as np
 
 from policy.cluster.cluster import Cluster
+from policy.cluster.gates import Where
 from policy.cluster.job_members import WHOLE
 from policy.nodes import fit
 from policy.objects import signature
@@ -33,6 +34,8 @@ MOST_AHEAD = 10
 
 Those with reserved nodes are looked at twice a second.
 """
+OF_A_LINE = 10
+"""The most Jobs that wait as a whole, of a namespace in a queue, that starve at a time: the first ones."""
 OLD_AT_A_TIME = 500
 """Waiting pods of which the age is looked at between two pauses."""
 
@@ -103,13 +106,15 @@ def _old_steps(cluster: Cluster, terms: Terms, now: float, tried: Iterable[str])
         pod = cluster.pods.get(uid)  # it may have gone in a pause
         if pod is not None and is_older(pod, terms.starving_after, now):
             old.add((pod.namespace, job_name(groups, pod)))
+    first = dict[Where, Smallest[Key]]()
     for count, whole in enumerate(list(cluster.queued_jobs)):
-        if not count % OLD_AT_A_TIME:
+        if not count % AT_A_TIME:
             yield
         suspended = max(whole.created, whole.since)
-        if suspended and now - suspended > terms.starving_after and cluster.job_members.are_awaited(whole):
-            old.add((whole.namespace, f"{WHOLE}{whole.name}"))
-    return old
+        if suspended and now - suspended > terms.starving_after and (where := cluster.job_members.waits_in(whole)):
+            rank = -whole.pod_sets[0].pod.priority, whole.created, whole.name
+            first.setdefault(where, Smallest(OF_A_LINE)).add((whole.namespace, f"{WHOLE}{whole.name}"), rank)
+    return old.union(key for line in first.values() for key, _ in line.in_order())
 
 
 def is_early(job: Job, terms: Terms, now: float) -> bool:

@@ -13,7 +13,7 @@ from policy.objects.queued_job import PodSet, QueuedJob
 from policy.queueing.ungating import UngatingRound, has_room_for_all
 from policy.quota.elastic_quota import ElasticQuota
 from policy.reserve.node_reservation import preview
-from policy.reserve.starving import in_turn
+from policy.reserve.starving import OF_A_LINE, in_turn
 from policy.simulate.expected_start import Forecast
 from policy.stepwise import at_once
 from tests.unit.given import quota
@@ -259,3 +259,10 @@ def test_what_a_job_that_has_started_requests_is_known_as_long_as_needed():
     for each in (first, second):
         cluster.delete_reservation(each.name)
     assert cluster.job_members.pod_of(first) is None
+
+
+def test_of_very_many_that_starve_the_first_of_each_line_are_looked_at():
+    crowd = [job(f"j{number:03}", age=AGE + number) for number in range(200)]
+    cluster = two_nodes(jobs=[*crowd, job("urgent", priority=5)])
+    oldest = [f"a/j{number:03}" for number in range(199, 199 - OF_A_LINE + 1, -1)]
+    assert [each.title for each in in_turn(cluster, TERMS, NOW)] == ["a/urgent", *oldest]
