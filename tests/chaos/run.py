@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.chaos.checker import Leeway, violations
 from tests.chaos.faults import Faults
-from tests.chaos.history import KINDS, History, write
+from tests.chaos.history import KINDS, History, Record, write
 from tests.chaos.jobs import Jobs
 from tests.chaos.promises import is_backfilled, moved, promises
 from tests.chaos.recorder import Recorder
@@ -87,10 +87,10 @@ def run(control_plane: ControlPlane, directory: Path, size: Size, seed: int, sec
                 faults.clocks_are_right()
                 system.mend()
                 workload.settle()
-                waiting = _come_to_rest(recorder)
+                waiting, records = come_to_rest(recorder)
                 recovery = time.monotonic() - over
-            write(recorder.records, directory / "history.jsonl")
-            history = History(recorder.records)
+            write(records, directory / "history.jsonl")
+            history = History(records)
     finally:
         if not control_plane.api_server.alive:
             control_plane.start_api_server()
@@ -115,12 +115,16 @@ def run(control_plane: ControlPlane, directory: Path, size: Size, seed: int, sec
     )
 
 
-def _come_to_rest(recorder: Recorder) -> list[str]:
-    """Waits until nothing happens any more and nobody waits who may run; else, who does."""
+def come_to_rest(recorder: Recorder) -> tuple[list[str], list[Record]]:
+    """Waits until nothing happens any more and nobody waits who may run; else, who does. Returns also all until then.
+
+    What happens later is nobody's fault: Quotaward is being stopped, and pods still end.
+    """
     until = time.monotonic() + _BOUNDED
     while True:
+        records = list(recorder.records)
+        quiet = time.monotonic() - records[-1].at > _QUIET
         waiting = stuck(recorder.objects())
-        quiet = time.monotonic() - recorder.records[-1].at > _QUIET
         if (quiet and not waiting) or time.monotonic() > until:
-            return waiting
+            return waiting, records
         time.sleep(0.5)
