@@ -228,9 +228,10 @@ def _is_guaranteed_more(history: History, other: Life, life: Life, start: Positi
     That is so if all that the min names is guaranteed to the other as well; and of devices, if the min names none.
     """
     line = history.used.get(other.namespace)
+    wanted = total((other.most, history.still_wanted(other, start, life.evicted)))
     used = list(line.during(start, life.evicted)) if line is not None else [{}]
     for bounds in filter(None, _bounds_during(history, other.namespace, start, life.evicted)):
-        asked = {resource: amount for resource, amount in other.most.items() if resource in bounds.min}
+        asked = {resource: amount for resource, amount in wanted.items() if resource in bounds.min}
         guaranteed = {
             resource
             for resource, amount in asked.items()

@@ -56,6 +56,22 @@ def asks(claim: Object) -> Amounts | None:
     return None if _allocation(claim) else {name: Decimal(count) for name, count in found.items()}
 
 
+def counted_for(claim: Object) -> Amounts:
+    """The devices that a claim without any counts for: of alternatives the largest number of each class.
+
+    Of all devices that there are it wants one at least.
+    """
+    found = Counter[str]()
+    for each in () if _allocation(claim) else claim["spec"]["devices"]["requests"]:
+        alternatives = [each["exactly"]] if "exactly" in each else each["firstAvailable"]
+        most = Counter[str]()
+        for one in alternatives:
+            if not one.get("adminAccess"):
+                most |= Counter({of_class(one["deviceClassName"]): one.get("count", 1)})
+        found += most
+    return {name: Decimal(count) for name, count in found.items()}
+
+
 def users(claim: Object) -> list[str]:
     """UIDs of the pods that a claim with devices is reserved for."""
     reserved = claim.get("status", {}).get("reservedFor", ()) if _allocation(claim) else ()

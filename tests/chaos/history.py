@@ -175,6 +175,7 @@ class History:
         self._versions: dict[str, list[Object]] = {}
         self._of_namespace: dict[str, list[Life]] = {}
         self._on_nodes: dict[str, dict[str, tuple[Amounts, Amounts]]] = {}
+        self._claims_by_name: dict[tuple[str, str], Timeline[Object | None]] = {}
         self._claims: dict[str, Object] = {}
         """By UID: the claims that have devices."""
         self._claims_of: dict[str, dict[str, tuple[Object, bool]]] = {}
@@ -220,6 +221,15 @@ class History:
     def claims_of(self, life: Life) -> Iterable[str]:
         """UIDs of the claims whose devices a pod has had."""
         return self._claims_of.get(life.pod["metadata"]["uid"], {}).keys()
+
+    def still_wanted(self, life: Life, start: Position, end: Position) -> Amounts:
+        """The devices of claims of a pod that wants them, and has not had them later either."""
+        had, namespace = self.claims_of(life), life.namespace
+        made = life.pod.get("status", {}).get("resourceClaimStatuses", ())
+        names = {each.get("resourceClaimName") for each in (*made, *life.pod["spec"].get("resourceClaims", ()))}
+        lines = (self._claims_by_name[namespace, name] for name in names if (namespace, name) in self._claims_by_name)
+        wanted = (next(filter(None, line.during(start, end)), None) for line in lines)
+        return total(devices.counted_for(claim) for claim in wanted if claim and claim["metadata"]["uid"] not in had)
 
     def _take(self, position: Position, record: Record) -> None:
         uid, there = record.object["metadata"]["uid"], self.now.setdefault(record.kind, {})
@@ -291,6 +301,8 @@ class History:
             known.setdefault(claim["metadata"]["uid"], (claim, not first))
 
     def _take_claim(self, position: Position, claim: Object, *, gone: bool) -> None:
+        key = claim["metadata"]["namespace"], claim["metadata"]["name"]
+        self._claims_by_name.setdefault(key, Timeline(None)).set(position, None if gone else claim)
         self._claims[claim["metadata"]["uid"]] = {**claim, "status": {}} if gone else claim
         self._count_claim(position, claim["metadata"]["uid"])
 

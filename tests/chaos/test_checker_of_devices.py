@@ -110,6 +110,34 @@ def test_who_is_evicted_has_borrowed_devices_or_is_found(story, count, found):
     assert len(told(story)) == found
 
 
+WANTS_TWO = claim("wanted", count=2)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ([WANTS_TWO], 0),
+        ([WANTS_TWO | {"spec": TWO_OR_ONE}], 0),
+        ([claim("wanted", count=3)], 1),
+        ([claim("wanted", spec=asking(adminAccess=True))], 1),
+        ([], 1),
+    ],
+    ids=["within min", "alternatives within min", "above min", "for an administrator", "no claim yet"],
+)
+def test_devices_that_a_waiting_claim_wants_are_guaranteed_like_others(story, wanted, found):
+    """The victim has more devices than its quota guarantees, which does not name any."""
+    story.see(elastic_quota("a", min={"cpu": 9}))
+    runs(story, "p", claim("c", "p", count=2))
+    story.create(elastic_quota("b", min={"cpu": 9, GPU: 2}))
+    owner = claiming("owner", "b", resourceClaimTemplateName="t")
+    owner["status"] = {"resourceClaimStatuses": [{"name": "g", "resourceClaimName": "wanted"}]}
+    story.create(*({**each, "metadata": each["metadata"] | {"namespace": "b"}} for each in wanted))
+    story.later(10).create(owner)
+    story.reserve("plan", owner, claiming("p", "a"))
+    story.evict(claiming("p", "a", resourceClaimName="c"), API)
+    assert len(told(story)) == found
+
+
 def objects(*items):
     there = {kind: [] for kind in KINDS.values()}
     for item in copy.deepcopy(items):
