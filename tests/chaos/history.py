@@ -39,6 +39,7 @@ _Value = TypeVar("_Value")
 _THOUSANDTH = Decimal("0.001")
 _GROUPS = (GROUP, "pod-group.scheduling.sigs.k8s.io")
 GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
+WAIT = "quotaward.dev/jobs"
 PREEMPTIBLE = "quotaward.dev/preemptible"
 MIRROR = "kubernetes.io/config.mirror"
 CRITICAL = 2_000_000_000
@@ -153,6 +154,10 @@ class History:
         """By UID (names are used again): the reservation, where it began and where it ended."""
         self.promised: dict[str, Timeline[float]] = {}
         """By UID of a reservation: the start that it promises, in seconds since the epoch; 0 if there is none."""
+        self.jobs: dict[str, Timeline[Object | None]] = {}
+        """By UID, the Jobs."""
+        self.queued: dict[str, Timeline[bool]] = {}
+        """By namespace, whether its Jobs wait as a whole."""
         self.deadlines: dict[str, set[tuple[float, int]]] = {}
         """By UID of a Job: each deadline that it has had, with when it was started (seconds since the epoch, or 0)."""
         self.wrong_clocks = Timeline(first=False)
@@ -260,15 +265,20 @@ class History:
         elif record.kind == "resourceclaims":
             self._take_claim(position, record.object, gone=gone)
         else:
-            self._take_what_counts_for_pods(position, record)
+            self._take_what_counts_for_pods(position, record, gone=gone)
 
-    def _take_what_counts_for_pods(self, position: Position, record: Record) -> None:
+    def _take_what_counts_for_pods(self, position: Position, record: Record, *, gone: bool) -> None:
         meta, spec = record.object["metadata"], record.object.get("spec", {})
         if record.kind == "podgroups":
             self.groups[meta["namespace"], meta["name"]] = spec.get("minMember") or 0
-        elif record.kind == "jobs" and (deadline := spec.get("activeDeadlineSeconds")):
-            began = seconds(record.object.get("status", {}).get("startTime"))
-            self.deadlines.setdefault(meta["uid"], set()).add((began, deadline))
+        elif record.kind == "namespaces":
+            waits = labels_of(record.object).get(WAIT) == "queued"
+            self.queued.setdefault(meta["name"], Timeline(first=False)).set(position, waits)
+        elif record.kind == "jobs":
+            self.jobs.setdefault(meta["uid"], Timeline(None)).set(position, None if gone else record.object)
+            if deadline := spec.get("activeDeadlineSeconds"):
+                began = seconds(record.object.get("status", {}).get("startTime"))
+                self.deadlines.setdefault(meta["uid"], set()).add((began, deadline))
         elif record.kind == CLOCKS:
             self.wrong_clocks.set(position, record.object["wrong"])
 

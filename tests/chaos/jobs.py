@@ -10,7 +10,6 @@ from tests.chaos.history import (
     History,
     Life,
     Position,
-    Timeline,
     eviction_of,
     labels_of,
     owners_of,
@@ -18,7 +17,6 @@ from tests.chaos.history import (
 )
 from tests.controlplane.objects import Object, condition
 
-WAIT = "quotaward.dev/jobs"
 MARK = "quotaward.dev/queued"
 BY_USER = "tests.quotaward.dev/suspended"
 """Annotation that a user of the workload changes with each suspension."""
@@ -47,12 +45,11 @@ class Turn:
 
 @dataclass(slots=True)
 class Jobs:
-    """The Jobs of a history that were suspended when they were created, and the namespaces in which such wait."""
+    """The Jobs of a history that were suspended when they were created."""
 
     history: History
     turns: list[Turn] = field(default_factory=list)
     last: dict[str, Object] = field(default_factory=dict)
-    queued: dict[str, Timeline[bool]] = field(default_factory=dict)
     lost: dict[str, list[Position]] = field(default_factory=dict)
     """By name, where in the order a node was deleted."""
 
@@ -61,10 +58,7 @@ class Jobs:
         found, versions = cls(history), dict[str, list[tuple[Position, Object]]]()
         for position, record in enumerate(history.records):
             item, meta = record.object, record.object["metadata"]
-            if record.kind == "namespaces":
-                line = found.queued.setdefault(meta["name"], Timeline(first=False))
-                line.set(position, labels_of(item).get(WAIT) == "queued")
-            elif record.kind == "nodes" and record.type == "DELETED":
+            if record.kind == "nodes" and record.type == "DELETED":
                 found.lost.setdefault(meta["name"], []).append(position)
             elif record.kind == "jobs" and labels_of(item).get(MARK) == "true" and record.type != "DELETED":
                 versions.setdefault(meta["uid"], []).append((position, item))
@@ -79,10 +73,6 @@ class Jobs:
         """The pods that a Job has had."""
         lives = self.history.pods_of(job["metadata"]["namespace"])
         return [life for life in lives if job["metadata"]["uid"] in owners_of(life.first)]
-
-    def waited_throughout(self, namespace: str, start: Position, end: Position) -> bool:
-        """Whether Jobs of a namespace were to wait as a whole all the time."""
-        return namespace in self.queued and all(self.queued[namespace].during(start, end))
 
 
 def of_jobs(history: History, granted: float, seen: float) -> Iterator[tuple[float, str]]:
@@ -102,7 +92,7 @@ def _beyond_max(jobs: Jobs, turn: Turn, granted: float) -> Iterator[tuple[float,
     """A Job that waits must not be started above max; above one that is new, if the one before allowed it."""
     history, namespace = jobs.history, turn.after["metadata"]["namespace"]
     start = history.window(turn.at, granted)
-    if namespace not in history.bounds or not jobs.waited_throughout(namespace, start, turn.at):
+    if namespace not in history.bounds or not waited_throughout(history, namespace, start, turn.at):
         return
     in_force = list(history.bounds[namespace].during(start, turn.at))
     used = history.surely_used[namespace].at(turn.at) if namespace in history.surely_used else {}
@@ -131,7 +121,7 @@ def _evicted(jobs: Jobs, job: Object, seen: float) -> Iterator[tuple[float, str]
     for life in jobs.pods_of(job):
         if life.evicted < inf and eviction_of(life.pod) == "EvictionByEvictionAPI":
             start = jobs.history.window(life.evicted, seen)
-            if jobs.waited_throughout(life.namespace, start, life.evicted):
+            if waited_throughout(jobs.history, life.namespace, start, life.evicted):
                 yield life.evicted, f"{life.name} was evicted, and its Job waits as a whole: it could be suspended"
 
 
@@ -150,11 +140,21 @@ def _failed(jobs: Jobs, job: Object) -> Iterator[tuple[float, str]]:
         yield end, f"Job {meta['namespace']}/{meta['name']} has failed: {failed.get('reason')}"
 
 
+def waited_throughout(history: History, namespace: str, start: Position, end: Position) -> bool:
+    """Whether Jobs of a namespace were to wait as a whole all the time."""
+    return namespace in history.queued and all(history.queued[namespace].during(start, end))
+
+
+def pods_missing(job: Object) -> int:
+    """How many pods a Job has at once when it is started."""
+    done = job.get("status", {}).get("succeeded") or 0
+    return min(job["spec"]["parallelism"], max(0, job["spec"]["completions"] - done))
+
+
 def demand(job: Object) -> Amounts:
     """What the pods of a Job request together when it is started."""
-    spec, done = job["spec"], job.get("status", {}).get("succeeded") or 0
-    pods = min(spec["parallelism"], max(0, spec["completions"] - done))
-    return {resource: pods * amount for resource, amount in request_of(spec["template"]).items()}
+    pods = pods_missing(job)
+    return {resource: pods * amount for resource, amount in request_of(job["spec"]["template"]).items()}
 
 
 def goes_on(job: Object) -> bool:

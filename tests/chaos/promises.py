@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 
-from tests.chaos.history import History, Life, Position, is_opted_out, owner_of, owners_of, selects
+from tests.chaos.history import History, Life, Position, is_opted_out, owner_of, owners_of, selects, total
+from tests.chaos.reserved import Waiting, has_grown, is_of_job, waiting
 from tests.controlplane.objects import Object
 
 PATIENCE = 30.0
@@ -62,11 +63,10 @@ def of_promises(history: History, granted: float, seen: float) -> Iterator[tuple
             how = f"{promise.then - promise.start:.0f} s later" if promise.then else "not any more"
             yield promise.ended, f"{promise.text}, and then {how}; {_who_came(history, promise, promise.ended)}"
         due = history.since(promise.start + PATIENCE + seen)
-        if promise.began <= due < promise.ended and due < len(history.records):
-            waiting = history.lives.get(promise.spec["pod"]["uid"])
-            lacks = waiting is not None and waiting.waits(due) and _lacks_room(history, promise, waiting, due)
-            if lacks and not why_moved(history, promise, due, granted, seen):
-                yield due, f"{promise.text}, and has none; {_who_came(history, promise, due)}"
+        stands = promise.began <= due < promise.ended and due < len(history.records)
+        lacks = stands and _lacks_room(history, promise, history.window(due, seen), due)
+        if lacks and not why_moved(history, promise, due, granted, seen):
+            yield due, f"{promise.text}, and has none; {_who_came(history, promise, due)}"
 
 
 def moved(history: History, granted: float, seen: float) -> Counter[str]:
@@ -80,9 +80,18 @@ def why_moved(history: History, promise: Promise, end: Position, granted: float,
     nodes = _nodes(history, promise, end)
     if any(len(list(history.sizes[node].during(promise.given, end))) > 1 for node in nodes if node in history.sizes):
         return "a node was lost or has changed"
+    if has_grown(history, promise.spec, history.window(promise.given, seen), end):
+        return "its Job has grown"
     there = [life for life in history.lives.values() if life.node in nodes and life.bound <= end]
     if _by_a_wrong_clock(history, promise, end, there, granted, seen):
         return "a clock was wrong"
+    return _why_moved_by_pods(history, promise, end, there, granted, seen)
+
+
+def _why_moved_by_pods(
+    history: History, promise: Promise, end: Position, there: list[Life], granted: float, seen: float
+) -> str:
+    nodes = _nodes(history, promise, end)
     known, recently = history.window(promise.given, seen), history.window(end, seen)
     came = [life for life in there if life.bound > known and life.ended > recently]
     planned = (history.lives.get(uid) for uid in _planned_on(history, nodes, promise.given, end))
@@ -137,12 +146,12 @@ def on_a_reserved_node(history: History, life: Life, granted: float) -> Iterator
         if spec["reason"] != "Starving" or spec["nodeName"] != life.node:
             continue
         known_for = history.times[life.bound] - history.times[began]
-        if not began < life.bound < ended or known_for <= granted or _is_of_job(life, spec):
+        if not began < life.bound < ended or known_for <= granted or is_of_job(life, spec):
             continue
-        waiting = history.lives.get(spec["pod"]["uid"])
-        if waiting is None or not waiting.waits(life.bound) or not _takes_of_it(history, life, waiting, start):
+        whom = waiting(history, spec, start, life.bound)
+        if whom is None or not _takes_of_it(history, life, whom, start):
             continue
-        text = f"{life.name} was bound to {life.node}, reserved for {waiting.name} since {known_for:.1f} s"
+        text = f"{life.name} was bound to {life.node}, reserved for {whom.name} since {known_for:.1f} s"
         promised, gone = max(history.promised[uid].during(start, life.bound)), gone_at(history, life, let_in)
         if not promised:
             yield text
@@ -157,9 +166,9 @@ def is_backfilled(history: History, life: Life, granted: float) -> bool:
     start = history.window(life.bound, granted)
     for uid, (reservation, began, ended) in history.reservations.items():
         spec = reservation["spec"]
-        if spec["nodeName"] == life.node and began < life.bound < ended and not _is_of_job(life, spec):
-            waiting = history.lives.get(spec["pod"]["uid"])
-            if history.promised[uid].at(life.bound) and waiting and _takes_of_it(history, life, waiting, start):
+        if spec["nodeName"] == life.node and began < life.bound < ended and not is_of_job(life, spec):
+            whom = waiting(history, spec, life.bound, life.bound) if history.promised[uid].at(life.bound) else None
+            if whom is not None and _takes_of_it(history, life, whom, start):
                 return True
     return False
 
@@ -227,17 +236,33 @@ def _who_came(history: History, promise: Promise, end: Position) -> str:
     return f"there are: {'; '.join(said) or 'none'}"
 
 
-def _lacks_room(history: History, promise: Promise, waiting: Life, position: Position) -> bool:
+def _lacks_room(history: History, promise: Promise, start: Position, position: Position) -> bool:
+    """Whether a node has no room for all that it is reserved for of the job, and that wait."""
     node = promise.spec["nodeName"]
+    members = (waiting(history, spec, start, position) for spec in _of_same_job(history, promise, position))
+    wanted = total(each.least for each in members if each is not None)
     size = history.sizes[node].at(position) if node in history.sizes else {}
     there = [life.least for life in history.lives.values() if life.node == node and life.is_on_node(position)]
     return any(
         sum((each.get(resource, 0) for each in there), start=asked) > size.get(resource, 0)
-        for resource, asked in waiting.least.items()
+        for resource, asked in wanted.items()
     )
 
 
-def _takes_of_it(history: History, life: Life, waiting: Life, start: Position) -> bool:
+def _of_same_job(history: History, promise: Promise, position: Position) -> Iterator[Object]:
+    """The reservations in force of a job on the node of this one."""
+    pod, job, node = promise.spec["pod"], promise.spec.get("job"), promise.spec["nodeName"]
+    for reservation, began, ended in history.reservations.values():
+        spec = reservation["spec"]
+        if began <= position < ended and (spec["pod"]["namespace"], spec.get("job"), spec["nodeName"]) == (
+            pod["namespace"],
+            job,
+            node,
+        ):
+            yield spec
+
+
+def _takes_of_it(history: History, life: Life, whom: Waiting, start: Position) -> bool:
     """Whether a node has less than a pod, what is reserved for another, and what others used there, all together.
 
     Others may have come since the pod was let through, so what they used then counts, too.
@@ -247,7 +272,7 @@ def _takes_of_it(history: History, life: Life, waiting: Life, start: Position) -
         used = (
             sum(
                 (each.least.get(resource, 0) for each in history.lives.values() if _is_beside(each, life, moment)),
-                start=asked + waiting.least.get(resource, 0),
+                start=asked + whom.least.get(resource, 0),
             )
             for moment in (start, life.bound - 1)
         )
@@ -258,10 +283,3 @@ def _takes_of_it(history: History, life: Life, waiting: Life, start: Position) -
 
 def _is_beside(other: Life, life: Life, moment: Position) -> bool:
     return other is not life and other.node == life.node and other.is_on_node(moment)
-
-
-def _is_of_job(life: Life, spec: Object) -> bool:
-    of_group = spec.get("job", "").rpartition("/")[2] in life.groups
-    return spec["pod"]["namespace"] == life.namespace and (
-        of_group or spec["pod"]["uid"] == life.pod["metadata"]["uid"]
-    )

@@ -12,6 +12,7 @@ from tests.chaos.history import KINDS, History, Record, write
 from tests.chaos.jobs import Jobs
 from tests.chaos.promises import is_backfilled, moved, promises
 from tests.chaos.recorder import Recorder
+from tests.chaos.reserved import job_of
 from tests.chaos.stuck import stuck
 from tests.chaos.system import System
 from tests.chaos.workload import Size, Workload
@@ -46,6 +47,8 @@ class Outcome:
     """How often such a Job was suspended for others."""
     promised: int
     """How many reserved nodes had a promised start."""
+    promised_jobs: int
+    """How many Jobs that wait as a whole were promised their start."""
     moved: Mapping[str, int]
     """How often a promise was moved later or withdrawn, by what may do that."""
     backfilled: int
@@ -63,8 +66,9 @@ class Outcome:
             f"{self.answers} answers of Quotaward, {self.bindings} bindings and {self.evictions} evictions checked, "
             f"{self.claims} claims had devices, "
             f"{self.starts} Jobs started and {self.taken_back} taken back, "
-            f"{self.promised} promised starts ({moved}), {self.backfilled} pods backfilled, "
-            f"{self.gaps} gaps, at rest {self.recovery:.0f} s after the last fault, {len(self.violations)} violations"
+            f"{self.promised} promised starts ({moved}), {self.promised_jobs} of Jobs, "
+            f"{self.backfilled} pods backfilled, {self.gaps} gaps, "
+            f"at rest {self.recovery:.0f} s after the last fault, {len(self.violations)} violations"
         )
 
 
@@ -107,6 +111,7 @@ def run(control_plane: ControlPlane, directory: Path, size: Size, seed: int, sec
         starts=sum(turn.starts for turn in turns),
         taken_back=sum(not (turn.starts or turn.by_user) for turn in turns),
         promised=len({promise.uid for promise in promises(history)}),
+        promised_jobs=len({job_of(promise.spec) for promise in promises(history)} - {""}),
         moved=moved(history, LEEWAY.granted, LEEWAY.seen),
         backfilled=sum(is_backfilled(history, life, LEEWAY.granted) for life in lives),
         gaps=recorder.gaps,

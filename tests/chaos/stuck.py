@@ -8,8 +8,18 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 from tests.chaos import devices
-from tests.chaos.history import PREEMPTIBLE, Amounts, bounds_of, group_of, is_finished, labels_of, request_of, total
-from tests.chaos.jobs import MARK, WAIT, goes_on
+from tests.chaos.history import (
+    PREEMPTIBLE,
+    WAIT,
+    Amounts,
+    bounds_of,
+    group_of,
+    is_finished,
+    labels_of,
+    request_of,
+    total,
+)
+from tests.chaos.jobs import MARK, goes_on
 from tests.controlplane.cluster import QUEUE
 from tests.controlplane.objects import Object, condition, is_bound, number
 

@@ -4,7 +4,8 @@ import copy
 
 import pytest
 
-from tests.chaos.jobs import BY_USER, MARK, WAIT
+from tests.chaos.history import WAIT
+from tests.chaos.jobs import BY_USER, MARK
 from tests.chaos.stuck import stuck
 from tests.chaos.test_checker import API, KINDS, SCHEDULER, Story, bound
 from tests.controlplane.objects import elastic_quota, job, labelled, node, pod

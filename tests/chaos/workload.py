@@ -11,7 +11,8 @@ from typing import Any, Self
 import httpx
 
 from tests.chaos.devices import DRIVERS, EXTENDED, NIC, of_class
-from tests.chaos.jobs import BY_USER, WAIT
+from tests.chaos.history import WAIT
+from tests.chaos.jobs import BY_USER
 from tests.controlplane.api import path
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.devices import (
