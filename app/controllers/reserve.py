@@ -130,9 +130,10 @@ class Reserve:
                     return
                 if _is_as_it_was(cluster.job_members.find(*key), job):
                     await self._carry_out(key, decision)
-                    if key not in kept or reserved.of_job(*key) != before:
-                        started = decision.reason == node_reservation.READY
-                        await self._promises.look(group, job, started=started)
+                    after = cluster.job_members.find(*key)  # it may have started during a write
+                    if after is not None and (key not in kept or reserved.of_job(*key) != before):
+                        started = decision.reason == node_reservation.READY or after.has_started
+                        await self._promises.look(group, after, started=started)
                 await asyncio.sleep(0)
 
     async def _decide(self, job: Job, now: float) -> tuple[ReserveDecision, float]:

@@ -1,9 +1,11 @@
 """Reserving over time, and from one leader to the next: what stands in reservations is all that there is to know."""
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
 
 import pytest
+from prometheus_client import REGISTRY
 
 from app.actuators.protocol import ActionFailed, AlreadyThere, Blocked
 from app.actuators.recording import RecordingActuator
@@ -659,6 +661,33 @@ def test_a_promise_is_recorded_on_several_reservations_at_a_time():
     world.passes(101)
     assert starts_by(world) == {"w1": 2110, "w2": 2110}
     assert world.api.most_notes == 2
+
+
+def test_a_job_that_starts_while_a_reservation_is_lifted_counts_as_started():
+    pods = [running("r1", seconds=1000), running("r2", node_name="n2", seconds=2000)]
+    world, before = World(*gang("w1", "w2"), *pods), outcomes()
+    world.passes(101)
+    for name in ("r1", "r2"):
+        world.store.cluster.delete_pod(f"a/{name}")
+    see(world.store, pod("w1", requests={"cpu": "3"}, metadata=LABELS, nodeName="n1"))
+    unreserve = world.api.unreserve
+
+    async def lift(name):
+        await unreserve(name)
+        see(world.store, pod("w2", requests={"cpu": "3"}, metadata=LABELS, nodeName="n2"))
+
+    world.api.unreserve = lift
+    world.passes(1)
+    world.passes(1)
+    assert (world.reserved, outcomes() - before) == ({}, Counter(kept=1))
+
+
+def outcomes():
+    """How many promises have ended in which way."""
+    names = ("kept", "moved", "lost")
+    return Counter(
+        {each: REGISTRY.get_sample_value("quotaward_promises_total", {"outcome": each}) or 0 for each in names}
+    )
 
 
 def test_a_promise_that_is_moved_says_why():
