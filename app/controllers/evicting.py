@@ -1,6 +1,6 @@
 """Evicts a pod beside the plans of reclaim: counts and remembers it, and writes the Event."""
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 import structlog
@@ -22,7 +22,7 @@ async def evict(
     pod: Pod,
     description: Evicted,
     event: Event,
-    writing: AbstractContextManager[None] | None = None,
+    writing: AbstractContextManager[None],
 ) -> bool:
     """Evicts a pod; returns whether that was granted. A refusal is counted and logged, and not raised.
 
@@ -30,7 +30,7 @@ async def evict(
     write, and sees its failure (``WriteSeats.writing_in``).
     """
     try:
-        with writing or nullcontext():
+        with writing:
             await actuator.evict(name_of(pod))
     except ActionFailed as failure:
         outcome = "blocked" if isinstance(failure, Blocked) else "failed"
