@@ -57,12 +57,12 @@ class Peers:
     waits_as_of: Amounts
     least: Pod | None = None
 
-    def add(self, where: Where, turns: list[Turn], pod: Pod, shape: int) -> JobsAlike:
+    def add(self, turns: list[Turn], pod: Pod, shape: int) -> JobsAlike:
         """Adds the kind of a stand-in."""
         job = pod.stands_for
         assert job is not None, "it is a stand-in"  # noqa: S101
         row = [min(pod.request[resource], LARGEST) for resource in self.resources]
-        kind = JobsAlike(where, turns, pod.request, shape, job.pods, self, len(self.requests))
+        kind = JobsAlike(turns, pod.request, shape, job.pods, self, len(self.requests))
         self.kinds.append(kind)
         self.requests = np.concatenate((self.requests, np.array([row], np.int64)))
         self.waits_as_of = np.append(self.waits_as_of, -1)
@@ -78,7 +78,6 @@ class JobsAlike:
     all alike. ``row`` is that of the kind among its peers.
     """
 
-    where: Where
     turns: list[Turn]
     request: Resources
     shape: int
@@ -183,7 +182,7 @@ class WaitingJobs:
 
     def following(self, kind: JobsAlike, after: PodTurn | None) -> Place | None:
         """Returns the next Job of a kind after a turn; None if there is none."""
-        at = bisect_right(kind.turns, _in_line(after, kind.where[1])) if after is not None else 0
+        at = bisect_right(kind.turns, _in_line(after, kind.peers.where[1])) if after is not None else 0
         return (turn(self._stand_in(kind, at)), kind) if at < len(kind.turns) else None
 
     def may_start(self, kind: JobsAlike, stand_in: Pod) -> bool:
@@ -271,7 +270,7 @@ class WaitingJobs:
 
     def _stand_in(self, kind: JobsAlike, at: int) -> Pod:
         """Returns the stand-in of a Job in its line."""
-        [found] = self._cluster.gates.lines[kind.where].jobs[kind.turns[at][2]].members.values()
+        [found] = self._cluster.gates.lines[kind.peers.where].jobs[kind.turns[at][2]].members.values()
         return found
 
     def _take_in_steps(self, where: Where, known: _KnownLine) -> Steps[None]:
@@ -301,7 +300,7 @@ class WaitingJobs:
             peers = self._peers[key] = Peers(where, resources, [], requests, np.zeros(0, np.int64))
         wanted = self._cluster.queued_jobs.wanted(pod)
         shape = self._places.number(wanted[0][0]) if len(wanted) == 1 else None
-        kind = peers.add(where, turns, pod, OWN if shape is None else shape)
+        kind = peers.add(turns, pod, OWN if shape is None else shape)
         self._kinds.append(kind)
         self._shapes = np.append(self._shapes, kind.shape)
         self._pods = np.append(self._pods, kind.pods)
