@@ -211,7 +211,7 @@ def test_a_start_that_fails_changes_nothing():
     assert let_go(cluster) == ["big"]
 
 
-def test_pods_of_other_jobs_that_run_longer_move_no_promise():
+def test_a_short_pod_of_another_job_moves_no_promise():
     cluster = two_nodes()
     promise(cluster)
     starts(cluster, short(cpu=1, minutes=50), 1)
