@@ -16,6 +16,8 @@ from policy.objects.batch_job import BatchJob
 from policy.objects.pod import Pod, StandsFor
 from policy.objects.queued_job import QueuedJob
 
+IS_TRIED_AGAIN = " failed, and is tried again: "
+"""The words of the Event ReclaimBlocked if not a disruption budget is the reason."""
 MOST_CHARACTERS = 16_384
 """Maximum number of characters of the evictions that an Event reports to programs."""
 

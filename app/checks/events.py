@@ -6,13 +6,12 @@ from typing import Any
 
 import msgspec
 
+from app.actuators.events import IS_TRIED_AGAIN
 from app.checks.finding import Finding, warning
 from policy.explain.unanswered import unanswered_in
 
 RECENT = 900.0
 """Seconds for which an event counts: the API server keeps events for an hour, and the cause may be gone by then."""
-FAILED = " failed, and is tried again: "
-"""The words of the Event ReclaimBlocked if not a disruption budget is the reason."""
 LONGEST = 600
 """Maximum number of characters of such an Event that are shown."""
 
@@ -31,7 +30,8 @@ def unanswered(events: list[dict[str, Any]], now: float) -> Iterator[Finding]:
 
 def failed_evictions(events: list[dict[str, Any]], now: float) -> Iterator[Finding]:
     """Yields a finding for the latest eviction that failed lately; not for those that wait for a disruption budget."""
-    failed = [(_time_of(event), str(event.get("message"))) for event in events if FAILED in str(event.get("message"))]
+    told = ((_time_of(event), str(event.get("message"))) for event in events)
+    failed = [(at, message) for at, message in told if IS_TRIED_AGAIN in message]
     at, message = max(failed, default=(0.0, ""))
     if at > now - RECENT:
         yield warning(f"{max(0.0, now - at):.0f} s ago an {message[:LONGEST]}")

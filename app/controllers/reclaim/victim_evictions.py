@@ -2,7 +2,7 @@
 
 import structlog
 
-from app.actuators.events import Event, about_pod
+from app.actuators.events import IS_TRIED_AGAIN, Event, about_pod
 from app.actuators.protocol import ActionFailed, Actuator, Blocked
 from app.controllers.reclaim.broken_gangs import BrokenGangs
 from app.controllers.reclaim.job_evictions import JobEvictions
@@ -96,10 +96,6 @@ class VictimEvictions:
         """Tells whose eviction a disruption budget does not allow, or what the API server has against it."""
         pod = self._store.cluster.pods.get(reservation.pod.uid)
         if pod is not None:
-            why = (
-                f"failed, and is tried again: {failure[:LONGEST_REASON]}"
-                if failure
-                else "waits for its disruption budget"
-            )
-            message = f"eviction of {victim.title} {why}"
-            self._actuator.report(Event(about_pod(pod), "ReclaimBlocked", message))
+            failed = f"{IS_TRIED_AGAIN}{failure[:LONGEST_REASON]}"
+            why = failed if failure else " waits for its disruption budget"
+            self._actuator.report(Event(about_pod(pod), "ReclaimBlocked", f"eviction of {victim.title}{why}"))
