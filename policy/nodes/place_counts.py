@@ -26,7 +26,7 @@ Numbers = NDArray[np.int64]
 RowNumbers = NDArray[np.intp]
 
 
-class Places:
+class PlaceCounts:
     """The places of shapes on the nodes of a table, by the numbers of the shapes, which begin with 0.
 
     ``_masks`` are rows of nodes that accept pods, by the number of the mask; number 0 accepts none. ``_accepted_by``

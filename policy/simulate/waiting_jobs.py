@@ -2,7 +2,7 @@
 
 Jobs of one kind in one line at the gates (policy.cluster.gates) start or wait for the same reasons. So the first one
 answers for the others until something has eased. Most kinds need no try of their own: there is no room for their pods,
-or the rules refuse even less in the same line. Both are found out for all kinds together (policy.nodes.places).
+or the rules refuse even less in the same line. Both are found out for all kinds together (policy.nodes.place_counts).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from policy.cluster.cluster import Cluster
 from policy.cluster.gates import Line, Turn, Where
-from policy.nodes.places import Places
+from policy.nodes.place_counts import PlaceCounts
 from policy.objects.job import ALONE
 from policy.objects.pod import Pod, turn
 from policy.objects.quantity import LARGEST
@@ -121,7 +121,7 @@ class WaitingJobs:
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        self._places = Places(self._cluster.table)
+        self._places = PlaceCounts(self._cluster.table)
         self._lines: dict[Where, _KnownLine] = {}
         self._peers: dict[Hashable, Peers] = {}
         self._kinds: list[JobsAlike] = []

@@ -9,7 +9,7 @@ import pytest
 
 from policy.cluster.cluster import Cluster
 from policy.nodes import fit
-from policy.nodes.places import Places
+from policy.nodes.place_counts import PlaceCounts
 from policy.objects.batch_job import BatchJob
 from policy.objects.constraints import Constraints, HostPort
 from policy.objects.membership import Namespace
@@ -150,7 +150,7 @@ def test_the_same_jobs_start_as_if_each_were_tried_at_each_moment(part):
 def test_places_are_those_that_are_counted_for_each_shape_by_itself(part):
     for seed in range(part, scaled(200), PARTS):
         course = Course(by_dice(seed), exhaustive=False)
-        places, table = Places(course.cluster.table), course.cluster.table
+        places, table = PlaceCounts(course.cluster.table), course.cluster.table
         shapes: list[Pod] = []
         for _ in range(6):
             course.play(moments=1)
