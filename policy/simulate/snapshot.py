@@ -153,6 +153,7 @@ def copy_steps(taken: Snapshot, copies: list[Cluster] | None = None) -> Steps[Cl
     yield from _copy_pods_steps(cluster, taken)
     yield from _each_steps(taken.reservations, cluster.upsert_reservation)
     yield from _each_steps(taken.granted, partial(_grant, cluster, taken.now))
+    # ``begin`` does both without a pause, as far as they are still to be done.
     yield from cluster.devices.renew_steps()
     yield from cluster.states.catch_up_steps()
     cluster.begin(dict(taken.counted))
