@@ -24,7 +24,8 @@ from policy.objects.job import Job
 from policy.objects.reservation import STARVING, Reservation
 from policy.reserve import node_reservation, starving
 from policy.reserve.first_of_lines import FirstOfLines
-from policy.reserve.node_reservation import Place, ReserveDecision
+from policy.reserve.node_reservation import ReserveDecision
+from policy.reserve.place_search import Place
 from policy.reserve.starving import Terms
 
 log = structlog.get_logger(__name__)

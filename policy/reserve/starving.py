@@ -23,7 +23,7 @@ from policy.objects.reservation import STARVING, Reservation
 from policy.objects.verdict import Refusal
 from policy.quota import admission
 from policy.reserve.first_of_lines import AT_A_TIME, FirstOfLines, Key, Smallest
-from policy.stepwise import Steps, at_once, sorted_steps
+from policy.stepwise import Steps, sorted_steps
 
 UNTRIED = 60.0
 """Seconds after which a pod that no scheduler has judged is not expected to be placed any more."""
@@ -58,20 +58,11 @@ class Terms:
     ahead: int = 0
 
 
-def in_turn(cluster: Cluster, terms: Terms, now: float) -> list[Job]:
-    """Returns jobs that starve or have reserved nodes: by priority, then by the time they have waited.
-
-    ``now`` is in seconds since the epoch.
-    """
-    jobs = at_once(in_turn_steps(cluster, terms, now))
-    return [job for each in jobs if (job := cluster.job_members.find(each.namespace, each.name)) is not None]
-
-
 def in_turn_steps(cluster: Cluster, terms: Terms, now: float, first: FirstOfLines | None = None) -> Steps[list[Job]]:
-    """Returns the jobs as ``in_turn`` does, in steps between which others may work: look at each of them anew.
+    """Returns the jobs that starve or have reserved nodes, by priority and then by waiting time.
 
-    A Job that waits as a whole may be represented by its stand-in alone here. ``first`` keeps the first of each line
-    from one look to the next.
+    ``now`` is in seconds since the epoch. A job may change in a pause, so find it again before use. Of a Job that waits
+    as a whole it may have the stand-in alone. ``first`` keeps the first of each line from one look to the next.
     """
     reserved = {(each.pod.namespace, each.job) for each in cluster.reservations.reserved}
     tried = (*cluster.attempts.unschedulable_since, *cluster.gates.in_groups())

@@ -18,11 +18,11 @@ from policy.objects.pod import Pod, Unschedulable
 from policy.objects.queue import ROOT, Queue
 from policy.preemption import victims
 from policy.preemption.plans import Plan
-from policy.reserve import node_reservation, starving
 from policy.reserve.starving import Terms
 from tests.bench import world
 from tests.bench.figures import Figure, middle
 from tests.bench.sizes import NODES, PODS, QUEUES, QUOTAS, SCALE
+from tests.unit.given_jobs import decide, in_turn
 
 TIMES = 7
 DIVIDED, TENANTS = max(10, 1000 // SCALE), 10
@@ -108,8 +108,8 @@ NO_ROOM = Unschedulable("Unschedulable", "0/1 nodes are available: 1 Insufficien
 
 
 def _decide(cluster: Cluster) -> None:
-    for job in starving.in_turn(cluster, TERMS, NOW)[:1]:
-        node_reservation.decide(cluster, job, TERMS, NOW)
+    for job in in_turn(cluster, TERMS, NOW)[:1]:
+        decide(cluster, job, TERMS, NOW)
 
 
 def _divisions(*, tree: bool) -> Iterable[Figure]:

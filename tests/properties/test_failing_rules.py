@@ -32,7 +32,7 @@ from policy.quota.admission import Rules
 from policy.quota.elastic_quota import MAX, elastic_quota
 from policy.quota.ledger import Ledger
 from policy.quota.trial import Lifted, Trial
-from policy.reserve import node_reservation, starving
+from policy.reserve import node_reservation
 from policy.reserve.starving import Terms
 from policy.simulate.snapshot import snapshot
 from policy.stepwise import at_once
@@ -40,6 +40,7 @@ from tests.properties.failing import Calls, RuleFailed
 from tests.properties.world import seeds
 from tests.unit.given import refused_for, wait_for_room
 from tests.unit.given_gates import AT_GATE, NO_ROOM
+from tests.unit.given_jobs import decide, in_turn
 from tests.unit.given_nodes import HOSTNAME, term
 from tests.worlds.walk import Pick, by_dice, scaled
 
@@ -257,7 +258,7 @@ def is_planned_again(cluster: Cluster, _: Pod, pick: Pick) -> Iterator[None]:
 
 
 def nodes_are_reserved(cluster: Cluster, _: Pod, __: Pick) -> Iterator[object]:
-    return node_reservation.preview(cluster, starving.in_turn(cluster, TERMS, NOW), TERMS, NOW)
+    return node_reservation.preview(cluster, in_turn(cluster, TERMS, NOW), TERMS, NOW)
 
 
 def is_foreseen(cluster: Cluster, pod: Pod, _: Pick) -> Iterator[None]:
@@ -494,7 +495,7 @@ def test_members_that_were_to_keep_apart_are_expected_nowhere_after_a_failure(nu
         rest = {"group": "g", "labels": {"app": "apart"}, "constraints": APART, "created": 1.0}
         cluster.upsert_pod(Pod(uid, "a", uid, {"cpu": 2, "pods": 1}, unschedulable=NO_ROOM, **rest), 0.0)
     terms = Terms(starving_after=1.0, max_nodes_percent=100)
-    [job] = starving.in_turn(cluster, terms, NOW)
-    with pytest.raises(RuleFailed), Calls("node_reservation._Search._is_met", number):
-        node_reservation.decide(cluster, job, terms, NOW)
+    [job] = in_turn(cluster, terms, NOW)
+    with pytest.raises(RuleFailed), Calls("place_search.Search._is_met", number):
+        decide(cluster, job, terms, NOW)
     check(cluster)

@@ -14,11 +14,11 @@ from policy.objects.node import Node
 from policy.objects.pod import Pod
 from policy.objects.resources import add
 from policy.quota.admission import Rules
-from policy.reserve.node_reservation import decide, decide_steps
-from policy.reserve.starving import Terms, in_turn
+from policy.reserve.node_reservation import decide_steps
+from policy.reserve.starving import Terms
 from tests.properties.by_chance import node_of, pod_of
 from tests.properties.world import seeds
-from tests.unit.given_jobs import NO_ROOM, NOW, reserve_all, seen
+from tests.unit.given_jobs import NO_ROOM, NOW, decide, in_turn, reserve_all, seen
 from tests.worlds.walk import Pick, by_dice
 
 NAMES = ("n1", "n2", "n3", "n4", "n5")

@@ -2,10 +2,12 @@
 
 from policy.cluster.cluster import Cluster
 from policy.objects.group import Group
+from policy.objects.job import Job
 from policy.objects.node import Node
 from policy.objects.pod import Pod, Unschedulable
-from policy.reserve.node_reservation import ReserveDecision, decide, reservation_of
-from policy.reserve.starving import Terms, in_turn
+from policy.reserve.node_reservation import ReserveDecision, decide_steps, reservation_of
+from policy.reserve.starving import Terms, in_turn_steps
+from policy.stepwise import at_once
 from tests.unit.given import amounts, pod
 
 NOW = 1_000_000.0
@@ -49,6 +51,17 @@ def seen(*objects: Node | Group | Pod) -> Cluster:
         else:
             cluster.upsert_pod(each, now=0)
     return cluster
+
+
+def in_turn(cluster: Cluster, terms: Terms, now: float) -> list[Job]:
+    """Jobs that starve or have reserved nodes, in order, each with all of its members."""
+    jobs = at_once(in_turn_steps(cluster, terms, now))
+    return [job for each in jobs if (job := cluster.job_members.find(each.namespace, each.name)) is not None]
+
+
+def decide(cluster: Cluster, job: Job, terms: Terms, now: float) -> ReserveDecision:
+    """Decides what to reserve for a job, without pauses."""
+    return at_once(decide_steps(cluster, job, terms, now))
 
 
 def decisions(cluster: Cluster, terms: Terms = TERMS, now: float = NOW) -> dict[str, ReserveDecision]:

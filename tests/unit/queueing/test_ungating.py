@@ -10,10 +10,11 @@ from policy.objects.reservation import Reservation
 from policy.preemption import joint_plans, reclaim
 from policy.queueing.positions import in_order
 from policy.queueing.ungating import UngatingRound, adopt
-from policy.reserve.starving import Terms, in_turn
+from policy.reserve.starving import Terms
 from tests.unit.given import cluster_of, pod, quota, wait_for_room
 from tests.unit.given_gangs import group, members, seeing
 from tests.unit.given_gates import NO_ROOM, gate, gated, opened, ungated, waiting
+from tests.unit.given_jobs import in_turn
 from tests.unit.given_nodes import node
 from tests.unit.given_queues import divided, pods, queue, world
 

@@ -13,11 +13,11 @@ from policy.objects.queued_job import PodSet, QueuedJob
 from policy.queueing.ungating import UngatingRound, has_room_for_all
 from policy.quota.elastic_quota import ElasticQuota
 from policy.reserve.node_reservation import preview
-from policy.reserve.starving import OF_A_LINE, in_turn
+from policy.reserve.starving import OF_A_LINE
 from policy.simulate.expected_start import Forecast
 from policy.stepwise import at_once
 from tests.unit.given import quota
-from tests.unit.given_jobs import NOW, TERMS, reserve_all, reserved, seen, sized, sized_pod, why_not
+from tests.unit.given_jobs import NOW, TERMS, in_turn, reserve_all, reserved, seen, sized, sized_pod, why_not
 from tests.unit.given_queues import divided
 from tests.unit.reserve.test_promises import passes, promise, promised, refused, running, short, starts
 

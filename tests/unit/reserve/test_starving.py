@@ -7,7 +7,7 @@ import pytest
 from policy.cluster.unschedulable import PATIENCE
 from policy.objects.group import Group
 from policy.objects.queue import Queue
-from policy.reserve.starving import Terms, in_turn
+from policy.reserve.starving import Terms
 from tests.unit.given import pod, quota
 from tests.unit.given_jobs import (
     GANG,
@@ -15,6 +15,7 @@ from tests.unit.given_jobs import (
     NOW,
     TERMS,
     gang,
+    in_turn,
     reserve_all,
     reserved,
     seen,

@@ -10,7 +10,7 @@ from policy.objects.membership import Namespace
 from policy.objects.pod import Unschedulable
 from policy.objects.queue import Queue
 from policy.reserve import node_reservation
-from policy.reserve.starving import Terms, in_turn
+from policy.reserve.starving import Terms
 from policy.simulate.simulation import Simulation
 from policy.stepwise import at_once
 from tests.unit.given import amounts, quota
@@ -19,6 +19,7 @@ from tests.unit.given_jobs import (
     chosen,
     decisions,
     gang,
+    in_turn,
     reserve_all,
     reserved,
     seen,
