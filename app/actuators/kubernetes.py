@@ -76,6 +76,15 @@ OF_THE_OBJECT = (
 """Statuses for a change that the API server rejects for this very object, or if a webhook of its namespace fails."""
 NO_RIGHT = "cannot patch resource"
 """Part of the message if we lack the right for all objects; a policy or a webhook has other words."""
+BUSY = (
+    HTTPStatus.TOO_MANY_REQUESTS,
+    HTTPStatus.INTERNAL_SERVER_ERROR,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT,
+)
+"""Statuses that say nothing of an object: the API server, or its store, cannot answer now."""
+WEBHOOK = "failed calling webhook"
+"""Part of the message if a webhook gives no answer: that holds for the object, and may last."""
 DENIED = 'admission webhook "'
 """Part of the message if a webhook refuses something, whatever status it chooses."""
 
@@ -190,15 +199,16 @@ class KubernetesActuator:
             await self._patch_exactly(path, patch)
 
     async def _found(self, path: str, tests: Patch) -> bytes:
-        """Returns an object if it passes these tests, or nothing. It takes no right but that to patch it.
+        """Returns the object as JSON if it passes these tests, else nothing. Needs only the right to patch it.
 
-        Raises Unanswered.
+        Raises Unanswered if the API server does not say whether it passes.
         """
         try:
             return await self._send("PATCH", path, tests, JSON_PATCH)
-        except Refused:
-            return b""
         except ActionFailed as failure:
+            is_busy = isinstance(failure, Refused) and failure.status in BUSY and WEBHOOK not in str(failure)
+            if isinstance(failure, Refused) and not is_busy:
+                return b""
             raise Unanswered(str(failure)) from failure
 
     async def _disown(self, path: str, answer: bytes) -> None:

@@ -75,7 +75,7 @@ def _divide_steps(cluster: Cluster) -> Steps[None]:
     stale = [account for account in ledger.accounts.values() if account.queue is not None and account.stale]
     for start in range(0, len(stale), BATCH):
         some = [account for account in stale[start : start + BATCH] if account.tenants]
-        yield from shares.read_steps(ledger, some, cluster.membership.weight_by_namespace())
+        yield from shares.read_steps(ledger, some, cluster.membership.weight_by_namespace)
         weights = cluster.membership.weight_by_namespace()  # read again: it may have changed in a pause
         generations.admission += shares.entitle(ledger, stale[start : start + BATCH], weights)
         yield

@@ -18,7 +18,7 @@ from policy.quota import fair_share
 from policy.stepwise import Steps
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from policy.objects.resources import Resources
     from policy.quota.fair_share import Amounts
@@ -63,17 +63,23 @@ class Rows:
         tenant.stands_in(self, at, weight)
 
 
-def read_steps(ledger: QueueLedger, accounts: Sequence[QueueAccount], weights: Mapping[str, int]) -> Steps[None]:
-    """Reads the changed namespaces of these queues, in steps. ``entitle`` reads those that change in a pause."""
-    resources = _resources(ledger, accounts)
+def read_steps(
+    ledger: QueueLedger, accounts: Sequence[QueueAccount], weights: Callable[[], Mapping[str, int]]
+) -> Steps[None]:
+    """Reads the changed namespaces of these queues, in steps. ``entitle`` reads those that change in a pause.
+
+    ``weights`` returns those of all namespaces; it is asked again after each pause, as they may have changed in it.
+    """
+    resources, known = _resources(ledger, accounts), weights()
     for account in accounts:
         rows = _rows(account, resources)
         for number, name in enumerate(list(account.unread), start=1):
             if account.rows is rows and name in account.unread and name in account.tenants:
                 account.unread.discard(name)
-                rows.read(rows.index[name], account.tenants[name], weights.get(name, 1))
+                rows.read(rows.index[name], account.tenants[name], known.get(name, 1))
             if number % FEW == 0:
                 yield
+                known = weights()
 
 
 def entitle(ledger: QueueLedger, accounts: Sequence[QueueAccount], weights: Mapping[str, int]) -> int:

@@ -288,6 +288,24 @@ def test_a_weight_that_changes_in_a_pause_of_a_division_is_not_lost(monkeypatch)
     assert [entitled(cluster, each, namespace) for each, namespace in (("q", "c"), ("q", "d"))] == [6, 2]
 
 
+def test_a_weight_that_changes_while_namespaces_are_read_is_not_lost():
+    names = [f"n{number}" for number in range(2 * shares.FEW)]
+    asked = [each for name in names for each in pods(name, 2)]
+    cluster = world(queue("q"), *(f"{name}:q" for name in names), *asked, cpu=150)
+    for name in names:
+        cluster.upsert_pod(pod(f"{name}-more", name, request={"cpu": 1}), now=0)
+    work, account = cluster.divide_steps(), cluster.ledger.queues.accounts["q"]
+    while len(account.unread) != len(names) - shares.FEW:
+        next(work)
+    late = next(iter(account.unread))
+    cluster.upsert_weight(late, "weight", 3)
+    for _ in work:
+        pass
+    while cluster.to_be_divided:
+        divided(cluster)
+    assert entitled(cluster, "q", late) == 3
+
+
 def test_names_that_tenants_make_up_take_no_place_beside_what_nodes_have():
     invented = [pod(f"a-{number}", "a", request={"cpu": 1, f"example.com/{number}": 1}) for number in range(20)]
     cluster = world(queue("q"), "a:q", "b:q", *invented, *pods("b", 8), cpu=8)
