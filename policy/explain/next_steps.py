@@ -259,8 +259,9 @@ def _of_no_answer(pod: Pod) -> Iterator[NextStep]:
     """Tells that its scheduler got no answer from an extender when it last tried it."""
     found = unanswered_in(pod.unschedulable.message) if pod.unschedulable is not None else None
     if found is not None:
-        text = f"its scheduler got no answer from {found.url}, and places no pod that it asks about there until it does"
-        yield NextStep("no-answer", f"{text}: correct urlPrefix in its configuration if nobody is to answer there")
+        places = "places no pod that this extender has to be asked about"
+        remedy = "if the address is wrong, correct urlPrefix in the scheduler's configuration"
+        yield NextStep("no-answer", f"its scheduler got no answer from {found.url}, and {places}: {remedy}")
 
 
 def _of_reserving_steps(cluster: Cluster, pod: Pod, terms: Terms, times: Times, idle: str) -> Steps[list[NextStep]]:
@@ -274,7 +275,7 @@ def _of_reserving_steps(cluster: Cluster, pod: Pod, terms: Terms, times: Times, 
             if each.assigned and each.request.keys() != {"pods"}
         ]
         many = f"nodes {first_of(nodes)} are" if len(nodes) > 1 else f"node {own.node} is"
-        text = f"{many} reserved for it, and nobody else may start there"
+        text = f"{many} reserved for it, and others may not take the room that it needs there"
         if there:
             text = f"{text}; it waits until enough of these have ended: {names_of(there)}"
         if own.promised_start:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from policy.cluster.cluster import Cluster
-from policy.explain.remedy import FEW, ObjectChange, Remedy, listed
+from policy.explain.remedy import FEW, ObjectChange, Remedy, first_of, listed
 from policy.nodes import fit
 from policy.nodes.tolerations import tolerates
 from policy.objects.constraints import Taint
@@ -23,19 +23,18 @@ def taints_text(cluster: Cluster, pod: Pod) -> str:
     kept_off = list(_kept_off(cluster, pod))
     if not kept_off or fit.fits(cluster.table, pod).any():
         return ""
-    names = [node.name for node, _ in kept_off[:FEW]]
-    more = f" and {len(kept_off) - FEW} more" if len(kept_off) > FEW else ""
+    names = first_of([node.name for node, _ in kept_off])
     keys = sorted({taint.key for _, taints in kept_off for taint in taints})[:FEW]
-    return f"it does not tolerate the taints of nodes with room for it ({', '.join(names)}{more}): {', '.join(keys)}"
+    return f"it does not tolerate the taints of nodes with room for it ({names}): {', '.join(keys)}"
 
 
 def without_taints(cluster: Cluster, pod: Pod) -> Iterator[Remedy]:
-    """Suggests to free one node of its taints, none of which may be the system's."""
+    """Suggests removing the taints that the pod does not tolerate from one node. None of them may be the system's."""
     for node, taints in _kept_off(cluster, pod):
         if not any(taint.key.startswith(_OF_THE_SYSTEM) for taint in taints):
             keys = listed(sorted({taint.key for taint in taints}))
             kept = [{"key": t.key, "value": t.value, "effect": t.effect} for t in node.taints if t not in taints]
-            text = f"take the taint {keys} off node {node.name}, or let the pod tolerate it"
+            text = f"remove the taint {keys} from node {node.name}, or add a toleration to the pod"
             yield Remedy("taint", text, (ObjectChange("Node", "", node.name, ((("spec", "taints"), kept or None),)),))
             return
 

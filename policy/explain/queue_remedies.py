@@ -149,7 +149,8 @@ def _named_rightly(cluster: Cluster, pod: Pod, missing: str) -> Iterator[Remedy]
     if namespace is None or namespace.queue != missing or missing in named_by_others:
         return
     for meant in near(missing, sorted(cluster.queues))[:1]:
-        text = f"have the annotation of Namespace {namespace.name} name Queue {meant}, if that is the one that is meant"
+        change = f"set the annotation {QUEUE_NAME} of Namespace {namespace.name} to {meant}"
+        text = f"{change}, if that is the queue that is meant"
         fields = ((("metadata", "annotations", QUEUE_NAME), meant),)
         yield Remedy("queue-name", text, (ObjectChange("Namespace", "", namespace.name, fields),))
 

@@ -36,7 +36,7 @@ TOLD = {
         "",
         "nodes-tainted",
         "it does not tolerate the taints of nodes with room for it (n1, n2): maintenance",
-        "take the taint maintenance off node n2, or let the pod tolerate it",
+        "remove the taint maintenance from node n2, or add a toleration to the pod",
     ),
     "undecidable": ("", "undecidable", "a volume that may be bound to nodes", "wait until a/r-1 on node n1 has ended"),
 }

@@ -104,7 +104,7 @@ def test_a_namespace_that_mistypes_its_queue_is_told_which_it_may_mean():
     items = [node("n1", **cpus(9)), queue("search"), namespace("b", **{QUEUE: "serch"}), pod("p", "b")]
     client = client_of(store_with(*items))
     remedy = client.get("/api/v1/pods/b/p").json()["remedies"][0]
-    assert remedy["text"].startswith("have the annotation of Namespace b name Queue search")
+    assert remedy["text"].startswith(f"set the annotation {QUEUE} of Namespace b to search, if ")
     assert remedy["verified"]
     patch = f'{{"metadata":{{"annotations":{{"{QUEUE}":"search"}}}}}}'
     assert remedy["commands"] == [f"kubectl patch namespaces b --type merge -p '{patch}'"]

@@ -231,7 +231,8 @@ def test_the_job_is_told_what_it_waits_for():
     promise(cluster)
     told = at_once(next_steps(cluster, cluster.pods["job/uid-big"], TERMS, Times(0.0, NOW, 0.0)))
     [text] = [each.text for each in told if each.step == "node-draining"]
-    assert text.startswith("nodes n1, n2 are reserved for it, and nobody else may start there; it waits until")
+    assert text.startswith("nodes n1, n2 are reserved for it, and others may not take the room that it needs there;")
+    assert "; it waits until" in text
 
 
 def test_it_starts_in_a_simulation_when_its_nodes_have_room():
