@@ -422,7 +422,9 @@ def check(
         Path | None,
         typer.Option(help="A KubeSchedulerConfiguration that should call Quotaward, or ConfigMaps with it."),
     ] = None,
-    cluster: Annotated[bool, typer.Option("--cluster", help="Check a live cluster.")] = False,  # noqa: FBT002
+    cluster: Annotated[  # noqa: FBT002
+        bool, typer.Option("--cluster", help="Check a live cluster: rights, quotas, failing evictions, and more.")
+    ] = False,
     kubeconfig: Annotated[
         Path | None, typer.Option(help="Kubeconfig file for --cluster (default: in cluster).", envvar="KUBECONFIG")
     ] = None,
@@ -433,7 +435,13 @@ def check(
         Path | None, typer.Option(help="CA (PEM) of that Quotaward's certificate.", envvar="QUOTAWARD_CA")
     ] = None,
     account: Annotated[
-        str, typer.Option("--as", metavar="ACCOUNT", help="Check the rights of this account, for --cluster.")
+        str,
+        typer.Option(
+            "--as",
+            metavar="ACCOUNT",
+            help="Check the rights of this account, for --cluster (default: these credentials; if they may do"
+            " everything, the accounts of Quotaward's pods).",
+        ),
     ] = "",
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 on warnings too.")] = False,  # noqa: FBT002
     convert: Annotated[  # noqa: FBT002

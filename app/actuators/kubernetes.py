@@ -15,7 +15,7 @@ import structlog
 
 from app.actuators import resource_quotas
 from app.actuators.events import Event, Series, told
-from app.actuators.protocol import ActionFailed, AlreadyThere, Blocked, NoRight, Rejected, TimedOut, Unanswered
+from app.actuators.protocol import ActionFailed, AlreadyThere, AnswerLost, Blocked, NoRight, Rejected, TimedOut
 from app.inert import inert
 from app.kube.client import KubeClient
 from app.kube.job_patches import (
@@ -201,7 +201,7 @@ class KubernetesActuator:
     async def _found(self, path: str, tests: Patch) -> bytes:
         """Returns the object as JSON if it passes these tests, else nothing. Needs only the right to patch it.
 
-        Raises Unanswered if the API server does not say whether it passes.
+        Raises AnswerLost if the API server does not say whether it passes.
         """
         try:
             return await self._send("PATCH", path, tests, JSON_PATCH)
@@ -209,7 +209,7 @@ class KubernetesActuator:
             is_busy = isinstance(failure, Refused) and failure.status in BUSY and WEBHOOK not in str(failure)
             if isinstance(failure, Refused) and not is_busy:
                 return b""
-            raise Unanswered(str(failure)) from failure
+            raise AnswerLost(str(failure)) from failure
 
     async def _disown(self, path: str, answer: bytes) -> None:
         """Gives up the ownership of the fields of a Job that were written. Otherwise its applies may conflict.
@@ -418,7 +418,7 @@ class KubernetesActuator:
     async def _send(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> bytes:
         """Sends a write; returns the answer.
 
-        Raises Refused if the API server refuses, TimedOut, Unanswered or ActionFailed if it does not answer.
+        Raises Refused if the API server refuses, TimedOut, AnswerLost or ActionFailed if it does not answer.
         """
         try:
             status, answer = await self._client.send(method, path, body, content_type, timeout=TIMEOUT)
@@ -426,7 +426,7 @@ class KubernetesActuator:
             if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ConnectionTimeoutError):
                 raise TimedOut(f"the API server has not answered within {TIMEOUT:g} s") from error
             was_sent = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
-            failure = Unanswered if was_sent else ActionFailed
+            failure = AnswerLost if was_sent else ActionFailed
             raise failure(f"the API server cannot be reached: {type(error).__name__}") from error
         if status >= HTTPStatus.MULTIPLE_CHOICES:
             raise Refused(status, said(answer))

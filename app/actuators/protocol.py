@@ -12,7 +12,10 @@ from policy.objects.reservation import PodName, Reservation
 
 
 class ActionFailed(Exception):
-    """The action was not done; the text says why. ``unknown``: nobody knows, as no answer has come; perhaps it was."""
+    """The action failed; the text says why.
+
+    ``unknown``: no answer came, so it may have been done all the same.
+    """
 
     unknown = False
 
@@ -39,7 +42,7 @@ class TimedOut(Rejected):
     unknown = True
 
 
-class Unanswered(ActionFailed):
+class AnswerLost(ActionFailed):
     """The connection ended before an answer came."""
 
     unknown = True

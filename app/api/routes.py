@@ -190,7 +190,8 @@ async def _explain(
         steps += end_of_job(cluster, pod, time.time())
     waits = verdict.outcome == "refused" or pod.uid in cluster.attempts.unschedulable_since
     is_tried = waits and pod.stands_for is None  # trials know pods alone
-    in_words = replace(verdict, numbers={})  # figures of the whole cluster always change, and hints say what follows
+    # remedies are tried anew if this changes. Figures change all the time: those that matter are in the hints
+    in_words = replace(verdict, numbers={})
     searched = await trials.remedies(pod, (repr(in_words), outlook)) if is_tried else None
     starts: ExpectedStarts = request.app.state.expected_starts
     await starts.renew()

@@ -162,8 +162,8 @@ async def _jobs(
         job.pods.sort(key=turn)
         first = job.pods[0]
         job.since = min(_since(cluster, pod) for pod in job.pods)
-        queue, job.place, line = gated.get(first.uid, ("", 0, None))
-        refused = refusals.of(queue, line) if line is not None and line.members else None
+        queue, job.place, waits = gated.get(first.uid, ("", 0, None))
+        refused = refusals.of(queue, waits) if waits is not None and waits.members else None
         job.reason, job.message = _why(cluster, first, refused, observe=observe)
     return wanted
 

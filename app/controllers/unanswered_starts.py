@@ -1,7 +1,7 @@
 """Starts of Jobs whose answers were lost: the API server may have made them all the same. A part of the gates.
 
-Room stays kept for such a Job until it is seen as it is then, or the API server answers when it is asked again: else
-others would start in that room, and an elastic Job would grow once more.
+Room stays kept for such a Job until the Job is seen started, or the API server answers when it is asked again.
+Otherwise others would start in that room, and an elastic Job would grow once more.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,12 @@ from policy.objects.pod import Pod
 
 @dataclass(slots=True)
 class _Start:
-    """The stand-in as it was granted, since when its Job waits, and how long room is kept without any answer."""
+    """A start whose answer was lost; ``pod`` is the stand-in as it was granted.
+
+    ``waits_since``: since when its Job has waited, in seconds since the epoch, or 0 if that is not known. ``until``:
+    when room is no longer kept if no answer comes, in seconds by the clock of the store. ``is_asked``: the API server
+    is being asked again.
+    """
 
     pod: Pod
     waits_since: float
@@ -21,7 +26,10 @@ class _Start:
 
 
 class UnansweredStarts:
-    """The starts of which nobody knows whether they were made. ``patience``: seconds after which one was not."""
+    """The starts of which it is not known whether they were made.
+
+    ``patience``: seconds without an answer after which one is taken not to have been made.
+    """
 
     def __init__(self, store: Store, patience: float) -> None:
         self._store = store
@@ -38,9 +46,9 @@ class UnansweredStarts:
         self._starts.pop(uid, None)
 
     def seen(self) -> list[tuple[Pod, float]]:
-        """Returns the stand-ins of Jobs that are seen started, and since when these waited; knows them no longer.
+        """Returns the stand-ins of Jobs that are seen started, each with since when its Job waited, and forgets them.
 
-        Nor those that are gone, or stand in line again.
+        It also forgets those that are gone, or wait in their line again.
         """
         settled = [start for start in self._starts.values() if not (start.is_asked or self._is_awaited(start.pod))]
         for start in settled:
@@ -48,7 +56,7 @@ class UnansweredStarts:
         return [(start.pod, start.waits_since) for start in settled if self._is_made(start.pod)]
 
     def given_up(self) -> list[Pod]:
-        """Returns the stand-ins of Jobs of which nothing was seen or said for too long; knows them no longer."""
+        """Returns the stand-ins of Jobs whose starts were neither seen nor answered for too long, and forgets them."""
         now = self._store.clock()
         over = [start.pod for start in self._starts.values() if not start.is_asked and now >= start.until]
         for pod in over:
@@ -56,11 +64,11 @@ class UnansweredStarts:
         return over
 
     def due(self) -> list[Pod]:
-        """Returns the stand-ins of Jobs to ask for again."""
+        """Returns the stand-ins of the Jobs about which the API server is to be asked again."""
         return [start.pod for start in self._starts.values() if not start.is_asked]
 
     def ask_again(self, pod: Pod) -> bool:
-        """Notes that it is asked for again; returns false if it is settled meanwhile."""
+        """Notes that the API server is being asked again; returns false if that has become needless."""
         start = self._starts.get(pod.uid)
         if start is None or not self._is_awaited(pod):
             return False

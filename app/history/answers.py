@@ -1,4 +1,4 @@
-"""Reads answers of other servers, and no more of one than is worth it: they decide how long it is."""
+"""Reads answers of other servers, each up to a limit, since these servers decide how long an answer is."""
 
 import aiohttp
 

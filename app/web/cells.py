@@ -50,7 +50,7 @@ def path_of(namespace: str, name: str, kind: str = "Pod", *, is_group: bool = Fa
 
 
 def kept_for(reservation: Reservation) -> Link:
-    """Returns the page of whom a reservation is for; of a pod that its Job has not made yet, that of the Job."""
+    """Returns a link to the page of the pod that a reservation is for, or of its Job if this pod does not exist yet."""
     pod = reservation.pod
     if is_member(pod.uid):
         return Link(pod.title, path_of(pod.namespace, short(reservation.job), "Job"))

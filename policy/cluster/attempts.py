@@ -87,12 +87,12 @@ class Attempts:
         self.unschedulable.remove_gated(pod.uid)
 
     def lacks_place(self, stand_in: Pod) -> bool:
-        """Whether no place was found for a pod that the Job has already which a stand-in represents."""
+        """Whether the Job that a stand-in represents has a pod for which no place was found."""
         job = stand_in.stands_for
         return job is not None and (stand_in.namespace, job.uid) in self.without_place
 
     def _note_for_job(self, pod: Pod, before: Pod | None) -> None:
-        """Notes whether no place was found for a pod of a Job. Others may adopt the pod."""
+        """Notes for the Job of a pod whether a place was found for the pod. It may have been of another Job before."""
         found_none = pod.uid in self.unschedulable_since
         if found_none and pod.job is not None:
             known = self.without_place.setdefault((pod.namespace, pod.job.uid), set())
@@ -107,7 +107,7 @@ class Attempts:
                 self._stand_again(before.job.uid)
 
     def _stand_again(self, job: str) -> None:
-        """Lets a Job that waits to grow stand among those of its kind: it may grow now, or not any more."""
+        """Enters a Job that waits to grow in its line anew: it may grow now, or may no longer."""
         cluster, uid = self._cluster, uid_of_stand_in(job)
         if uid in cluster.gates and uid in cluster.pods:
             cluster.gate_admission.stand(cluster.pods[uid], cluster.gates.since(uid))

@@ -12,16 +12,16 @@ _FAILED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Unanswered:
+class NoAnswer:
     """The address that an extender was called at, and why that gave no answer."""
 
     url: str
     why: str
 
 
-def unanswered_in(message: str) -> Unanswered | None:
+def unanswered_in(message: str) -> NoAnswer | None:
     """Returns what a message says of an extender that gave no answer, or None if it is about something else."""
     found = _FAILED.match(message)
     if found is None:
         return None
-    return Unanswered(found["url"] or found["at"], (found["why"] or f"it answers {found['code']}")[:SHOWN])
+    return NoAnswer(found["url"] or found["at"], (found["why"] or f"it answers {found['code']}")[:SHOWN])

@@ -97,12 +97,12 @@ def uid_of_member(stand_in: str, number: int) -> str:
 
 
 def is_member(uid: str) -> bool:
-    """Whether a UID is that of such a member, which is no pod."""
+    """Whether a UID is that of a member of a Job that waits as a whole, not of a pod or of a stand-in."""
     return uid.startswith(PREFIX) and uid.count("/") > 1
 
 
 def stand_in_of(uid: str) -> str:
-    """Returns the UID of the stand-in of a member's Job."""
+    """Returns the UID of the stand-in that represents the Job of this member. Empty for the UID of a pod."""
     return uid.rpartition("/")[0]
 
 

@@ -35,7 +35,7 @@ MOST_AHEAD = 10
 Those with reserved nodes are looked at twice a second.
 """
 OF_A_LINE = 10
-"""The most Jobs that wait as a whole, of a namespace in a queue, that starve at a time: the first ones."""
+"""The most Jobs of a line (a namespace in a queue) that wait as a whole and are taken to starve: the first ones."""
 OLD_AT_A_TIME = 500
 """Waiting pods of which the age is looked at between two pauses."""
 

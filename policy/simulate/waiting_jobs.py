@@ -31,9 +31,9 @@ REMEMBERED = 1000
 AT_ONCE = 50
 """Kinds that are looked at between two pauses."""
 FEW = 4
-"""The most kinds that are tried without asking the rules about several of them before."""
+"""The most kinds that are all tried. Of more, the rules are first asked which of them they refuse."""
 MOST_ASKED = 16
-"""How often the rules are asked to find out which of many kinds they refuse. Others are tried."""
+"""The most questions to the rules about which of many kinds they refuse. Kinds that are left then are tried."""
 
 PodTurn = tuple[int, float, str, str]
 Amounts = NDArray[np.int64]

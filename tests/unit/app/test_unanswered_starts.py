@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 
 from app.actuators.kubernetes import KubernetesActuator
-from app.actuators.protocol import ActionFailed, NoRight, Rejected, TimedOut, Unanswered
+from app.actuators.protocol import ActionFailed, AnswerLost, NoRight, Rejected, TimedOut
 from app.controllers.gates import REJECTED, SOON
 from app.kube.job_patches import is_lowered, is_started, is_suspended
 from policy.cluster.queued_jobs import START_PATIENCE
@@ -61,7 +61,7 @@ def growing():
     return Losing(runs(2), of_train(0), of_train(1), cpu=4)
 
 
-LOST = [Unanswered("lost"), TimedOut("not within 10 s")]
+LOST = [AnswerLost("lost"), TimedOut("not within 10 s")]
 
 
 @pytest.mark.parametrize("lost", LOST)
@@ -104,7 +104,7 @@ def test_room_is_kept_for_a_job_that_may_have_been_started(lost):
 
 def test_a_job_that_was_not_started_waits_again_once_that_is_known():
     world = Losing(job("train", 2), job("next", 2, created=2), cpu=2)
-    world.failures = [Unanswered("lost"), Rejected("422")]
+    world.failures = [AnswerLost("lost"), Rejected("422")]
     world.look()
     world.look(after=SOON[0])
     world.look()
@@ -129,7 +129,7 @@ def test_a_job_that_is_known_not_to_have_been_started_holds_no_room(failure):
 
 def test_a_job_that_is_gone_meanwhile_is_asked_for_no_more():
     world = Losing(job("train", 2), cpu=2)
-    world.failures = [Unanswered("lost")]
+    world.failures = [AnswerLost("lost")]
     world.look()
     world.store.delete(next(kind for kind in world.store.kinds if kind.name == "Job"), ("a", "train"))
     world.look(after=SOON[0])
@@ -194,13 +194,13 @@ def test_a_change_that_is_made_already_counts_as_done(act, answers):
     [
         ((422, 422), Rejected, False),
         ((CUT, 422, 422), Rejected, False),
-        ((CUT, CUT), Unanswered, True),
-        ((CUT, REFUSED), Unanswered, True),
-        ((CUT, 422, CUT), Unanswered, True),
+        ((CUT, CUT), AnswerLost, True),
+        ((CUT, REFUSED), AnswerLost, True),
+        ((CUT, 422, CUT), AnswerLost, True),
         ((CUT, 422, 404), Rejected, False),
         ((CUT, 422, 403), Rejected, False),
-        *(((CUT, 422, status), Unanswered, True) for status in (429, 500, 503)),
-        ((CUT, 503), Unanswered, True),
+        *(((CUT, 422, status), AnswerLost, True) for status in (429, 500, 503)),
+        ((CUT, 503), AnswerLost, True),
         ((504, 504), ActionFailed, True),
         ((TimeoutError(),), TimedOut, True),
         ((REFUSED,), ActionFailed, False),
