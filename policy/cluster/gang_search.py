@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from policy.cluster.gang_holds import Holds
     from policy.nodes.packing import AlikePods
     from policy.objects.pod import Pod
+    from policy.stepwise import Steps
 
 ROUNDS = 4
 """How many times one of a group's chosen members that found no place is replaced by another."""
@@ -53,6 +54,23 @@ class GangSearch:
                 return None
             without.add(unplaced.uid)
         return None
+
+    def most_steps(self, pod: Pod, others: list[Pod], below: int) -> Steps[int]:
+        """Returns how many members may run together, the pod among them, if fewer than ``below``; 0: not even it.
+
+        Returns 0, too, if it cannot be worked out here where members would go.
+        """
+        if not decidable(self._cluster.table, [pod, *others]):
+            return 0
+        least, most = 0, below - 1
+        while least < most:
+            yield
+            middle = (least + most + 1) // 2
+            if self.find(pod, others, middle, None) is not None:
+                least = middle
+            else:
+                most = middle - 1
+        return least
 
     def admissible(self, pod: Pod, others: list[Pod], missing: int, without: Collection[str] = ()) -> list[Pod] | None:
         """Returns so many members, the pod first, that the rules admit together; None if there are too few.

@@ -4,7 +4,7 @@ Each is computed from the numbers as they are. All others that wait decide, too,
 the caller tries it on a copy, and asks again for what is still missing there (app.whatif.remedies).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from policy.cluster.cluster import Cluster
@@ -56,7 +56,7 @@ def remedies_steps(cluster: Cluster, pod: Pod, first: Sequence[Pod] = ()) -> Ste
         found = yield from _gathered_steps(for_room(Need(cluster, members, first)))
     else:
         found = yield from _gathered_steps(_for_rule(cluster, concerned, refused, first))
-    of_gang = list(_for_gang(cluster, pod)) if cluster.gangs.is_waiting(pod) else []
+    of_gang = (yield from _gathered_steps(_for_gang(cluster, pod))) if cluster.gangs.is_waiting(pod) else []
     return of_gang + found if cluster.gangs.lacks_members(pod) else found + of_gang
 
 
@@ -107,7 +107,7 @@ def _give_claims_back_steps(cluster: Cluster) -> Steps[None]:
     yield from cluster.divide_steps()
 
 
-def _for_gang(cluster: Cluster, pod: Pod) -> Iterator[Remedy]:
+def _for_gang(cluster: Cluster, pod: Pod) -> Remedies:
     """Suggests more members, or a smaller minimum: as many as there are, or as have room."""
     group = cluster.gangs.gated(pod)
     if group is None:
@@ -116,7 +116,11 @@ def _for_gang(cluster: Cluster, pod: Pod) -> Iterator[Remedy]:
     target, ready = f"PodGroup {group.namespace}/{name}", len(cluster.gangs.ready(group) - {pod.uid})
     there = ready + 1 + len(cluster.gangs.mates(pod))
     lacking = group.minimum - there
-    least = there if lacking > 0 else ready + 1
+    least = there
+    if lacking <= 0:
+        others = cluster.gangs.others(pod, group)
+        have_room = yield from cluster.gangs.search.most_steps(pod, others, group.minimum - ready)
+        least = ready + max(1, have_room)
     if 0 < lacking <= MOST_ADDED:
         names = [f"{pod.name}-more-{number + 1}" for number in range(lacking)]
         text = f"create {lacking} more {'member' if lacking == 1 else 'members'} of {target}"

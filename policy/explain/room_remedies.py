@@ -18,6 +18,7 @@ from policy.objects.verdict import MOST_TOLD
 from policy.preemption import reclaim
 from policy.preemption.foreseen import time_text
 from policy.preemption.ranking import importance
+from policy.stepwise import Steps
 
 ADDED = "additional"
 """The prefix of the names of added nodes."""
@@ -48,7 +49,7 @@ def for_room(need: Need) -> Remedies:
     yield from _unreserve(cluster, kept)
 
 
-def add_nodes(need: Need) -> Iterator[Remedy]:
+def add_nodes(need: Need) -> Remedies:
     """Suggests as many nodes as these pods need, like the largest suitable one, or larger if that is too small.
 
     Suggests none if it takes too many, or a resource that no node lists.
@@ -63,7 +64,8 @@ def add_nodes(need: Need) -> Iterator[Remedy]:
     size = dict(model.allocatable)
     for resource, amount in pod.request.items():
         size[resource] = max(size.get(resource, 0), amount)
-    asked = total(each.request for each in (*need.members, *need.others))
+    have_room = yield from _have_room_steps(need)
+    asked = total(each.request for each in (*need.members[have_room:], *need.others))
     number = max(-(-amount // size[resource]) for resource, amount in asked.items() if size.get(resource))
     if number > MOST_ADDED:
         return
@@ -75,6 +77,17 @@ def add_nodes(need: Need) -> Iterator[Remedy]:
         f"add {'a node' if number == 1 else f'{number} nodes'} of {of}",
         tuple(ObjectChange("Node", "", name, like=_named(name, model, size)) for name in names),
     )
+
+
+def _have_room_steps(need: Need) -> Steps[int]:
+    """Returns how many of the first members of a gang could run together now, but never all of them.
+
+    They are asked for by number alone: whoever tries the remedy finds out if others of them lack room.
+    """
+    pod, *others = need.members
+    if not others:
+        return 0
+    return (yield from need.cluster.gangs.search.most_steps(pod, others, len(need.members)))
 
 
 def _be_short(need: Need, nodes: set[str]) -> Iterator[Remedy]:

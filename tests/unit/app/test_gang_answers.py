@@ -96,4 +96,13 @@ def test_the_explanation_of_a_member_tells_of_its_gang(store, client):
     assert (told["verdict"], told["rule"]) == ("refused", "gang-minimum")
     assert told["numbers"]["members"] == {"minimum": "2", "ready": "0", "pending": "2"}
     assert [each["step"] for each in told["next"]] == ["gang-waiting"]
-    assert "add 2 nodes of 4 cpu" in told["remedies"][0]["text"]
+    assert "add a node of 4 cpu" in told["remedies"][0]["text"]
+
+
+def test_a_gang_that_is_too_large_is_suggested_no_more_than_it_takes():
+    sizes = {"cpu": "8", "memory": "8Gi", "pods": "110"}
+    members = [member(f"m{number}") for number in range(6)]
+    store = store_with(node("n1", **sizes), node("n2", **sizes), pod_group("g", minimum=6), *members)
+    told = [each["text"] for each in client_of(store).get("/api/v1/pods/a/m0").json()["remedies"]]
+    assert told[0].startswith("add a node of 8 cpu, ")
+    assert told[1] == "lower the minimum of PodGroup a/g from 6 to 4"
