@@ -111,7 +111,7 @@ def _unreserve(cluster: Cluster, nodes: set[str]) -> Iterator[Remedy]:
     there = (each for each in cluster.reservations.reserved if each.node in nodes)
     for namespace, name in sorted({(each.pod.namespace, each.job) for each in there}):
         job = cluster.job_members.find(namespace, name)
-        if job is not None and (pods := [*cluster.job_members.subjects(job), *cluster.job_members.asking(job.granted)]):
+        if job is not None and (pods := cluster.job_members.asking(job.waiting + job.granted)):
             text = f"wait until {job.title} has started, which has reserved nodes, or delete {names_of(pods)}"
             yield Remedy("unreserve", text, tuple(removed(each) for each in pods))
             return
