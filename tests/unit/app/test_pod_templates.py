@@ -272,9 +272,9 @@ def test_the_division_waits_for_no_renewal_and_many_of_these_take_several_looks(
     cluster = store.cluster
     renew, divide_steps = cluster.queued_jobs.renew_steps, cluster.divide_steps
     monkeypatch.setattr(cluster.queued_jobs, "renew_steps", lambda: (done.append("renewal") for _ in renew()))
-    monkeypatch.setattr(cluster, "divide_steps", lambda most: done.append("division") or divide_steps(most))
+    monkeypatch.setattr(cluster, "divide_steps", lambda most: done.append(f"division {most}") or divide_steps(most))
     asyncio.run(Divide(store).look())
-    assert done == ["division", "renewal", "renewal"]
+    assert done == ["division 2", "renewal", "renewal"]
     asyncio.run(Divide(store).look())
     assert done[3:] == ["renewal"]
     assert all(stand_in(store, name).request["cpu"] == 500 for name in "abc")

@@ -9,6 +9,7 @@ import pytest
 from app.actuators.kubernetes import KubernetesActuator
 from app.actuators.protocol import ActionFailed, AnswerLost, NoRight, Rejected, TimedOut
 from app.controllers.gates import REJECTED, SOON
+from app.controllers.unanswered_starts import UnansweredStarts
 from app.kube.job_patches import is_lowered, is_started, is_suspended
 from policy.cluster.queued_jobs import START_PATIENCE
 from policy.objects.batch_job import BatchJob
@@ -136,11 +137,22 @@ def test_a_job_that_is_gone_meanwhile_is_asked_for_no_more():
     assert (world.asked, world.used(), world.events) == (["train"], 0, [])
 
 
+GROWS = StandsFor("train", "u", 2, 2, least=1, asked=6, granted=4, grows=True)
+TRAIN = Pod("uid", "a", "job/train", {}, stands_for=GROWS)
+
+
+@pytest.mark.parametrize(("runs", "is_seen"), [(2, False), (4, True)])
+def test_a_growth_that_room_is_not_kept_for_any_more_was_made_if_more_pods_run(runs, is_seen):
+    store = Losing(cpu=2).store
+    store.cluster.batch_jobs.upsert(BatchJob("a", "train", "u", parallelism=runs, runs=runs, least=1, asked=6))
+    starts = UnansweredStarts(store, patience=60)
+    starts.keep(TRAIN, waits_since=5)
+    assert starts.seen() == [(TRAIN, 5)] * is_seen
+
+
 # What the actuator asks
 
 
-GROWS = StandsFor("train", "u", 2, 2, least=1, asked=6, granted=4, grows=True)
-TRAIN = Pod("uid", "a", "job/train", {}, stands_for=GROWS)
 SUSPENDED = BatchJob("a", "train", "u")
 ELASTIC = BatchJob("a", "train", "u", parallelism=4, runs=4, least=1, asked=6)
 ACTS = {

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from policy.cluster import job_members
 from policy.cluster.job_members import MOST
 from policy.explain.next_steps import Times, next_steps
 from policy.objects.batch_job import BatchJob
@@ -11,15 +12,17 @@ from policy.objects.membership import Namespace
 from policy.objects.pod import JobMember
 from policy.objects.queued_job import PodSet, QueuedJob
 from policy.queueing.ungating import UngatingRound, has_room_for_all
+from policy.quota.admission import Rules
 from policy.quota.elastic_quota import ElasticQuota
 from policy.reserve.node_reservation import preview
+from policy.reserve.preferred_nodes import preferred
 from policy.reserve.starving import OF_A_LINE
 from policy.simulate.expected_start import Forecast
 from policy.stepwise import at_once
 from tests.unit.given import quota
 from tests.unit.given_jobs import NOW, TERMS, in_turn, reserve_all, reserved, seen, sized, sized_pod, why_not
 from tests.unit.given_queues import divided
-from tests.unit.reserve.test_promises import passes, promise, promised, refused, running, short, starts
+from tests.unit.reserve.test_promises import passes, promise, promised, refused, running, short, starts, ways
 
 AGE = 7200
 
@@ -144,6 +147,56 @@ def test_a_job_without_reserved_nodes_waits_for_room_beside_them_or_is_gone_in_t
     assert rooms == [False, True, False]
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_another_job_starts_beside_what_is_reserved_unless_whole_nodes_are(whole):
+    jobs = job(pods=1), job("late", pods=1, cpu=1, age=5)
+    cluster = queued(sized("n1", cpu=8), running("r1", 5, 60), jobs=jobs)
+    cluster.rules = Rules(whole_nodes=whole)
+    passes(cluster, 60, "r1")
+    assert has_room_for_all(cluster, cluster.pods["job/uid-late"]) is not whole
+
+
+def test_its_pods_come_before_a_job_for_which_their_node_was_reserved_later():
+    pods = running("r1", 4, 60), running("r2", 4, 30)
+    cluster = queued(sized("n1", cpu=8), sized("n2", cpu=2), *pods, jobs=[job(pods=1), job("second", pods=1)])
+    assert reserved(cluster) == {"big-0": "n1", "second-0": "n1"}
+    passes(cluster, 30, "r2")
+    assert let_go(cluster) == ["big"]
+    cluster.queued_jobs.upsert(replace(job(pods=1), suspended=False), 0)
+    assert refused(cluster, its_pod(1)) is None
+
+
+def test_a_job_does_not_start_while_its_demand_is_to_be_computed_anew():
+    cluster = two_nodes()
+    passes(cluster, 60, "r1", "r2")
+    cluster.pod_defaults.upsert_limit_range("a", "comes", {"cpu": 300})
+    assert let_go(cluster) == []
+    at_once(cluster.queued_jobs.renew_steps())
+    assert let_go(cluster) == ["big"]
+
+
+def test_nobody_is_evicted_from_its_nodes_before_it_has_started():
+    cluster = two_nodes()
+    cluster.rules = Rules(evict_for_reserved=True)
+    assert cluster.reservations.node_to_empty_for(cluster.pods["job/uid-big"]) == ""
+
+
+def test_its_pods_prefer_its_nodes_and_others_the_others():
+    cluster = two_nodes(sized("n3", cpu=1))
+    begins(cluster)
+    assert preferred(cluster, its_pod(1), ["n1", "n3"]) == ["n1"]
+    assert preferred(cluster, sized_pod("other"), ["n1", "n3"]) == ["n3"]
+
+
+def test_a_job_with_too_many_pods_is_not_looked_at_even_if_they_have_ended(monkeypatch):
+    monkeypatch.setattr(job_members, "MOST", 2)
+    cluster = two_nodes(max_nodes_percent=0)
+    for number in range(3):
+        assert cluster.job_members.find("a", "pods/job/big") is not None
+        cluster.upsert_pod(its_pod(number, node="n1", finished=True), 0)
+    assert cluster.job_members.find("a", "pods/job/big") is None
+
+
 def test_its_pods_enter_its_nodes_and_others_do_not_until_they_have_come():
     cluster = two_nodes(quota("a", most={"cpu": 14}))
     begins(cluster)
@@ -233,6 +286,20 @@ def test_the_job_is_told_what_it_waits_for():
     [text] = [each.text for each in told if each.step == "node-draining"]
     assert text.startswith("nodes n1, n2 are reserved for it, and others may not take the room that it needs there;")
     assert "; it waits until" in text
+
+
+def test_a_job_that_does_not_starve_yet_is_told_when_nodes_will_be_reserved():
+    cluster = two_nodes(jobs=[job(age=60)])
+    told = at_once(next_steps(cluster, cluster.pods["job/uid-big"], TERMS, Times(0.0, NOW, 0.0)))
+    assert [each.after for each in told if each.step == "reservation-planned"] == [3600 - 60]
+
+
+def test_others_are_told_to_wait_for_the_job_or_to_delete_it():
+    cluster, endless = two_nodes(), sized_pod("endless")
+    text = "wait until a/big has started, which has reserved nodes, or delete a/job/big"
+    assert ways(cluster, endless)["unreserve"].text == text
+    begins(cluster)
+    assert ways(cluster, endless)["unreserve"].text == text
 
 
 def test_it_starts_in_a_simulation_when_its_nodes_have_room():
