@@ -73,13 +73,17 @@ class _Index:
 
 @dataclass(slots=True)
 class _Rows:
-    """Reserved nodes as rows of the table; ``unknown`` are not in it. ``need`` by resource, in the order of rows."""
+    """Reserved nodes as rows of the table; ``unknown`` are not in it.
+
+    ``need`` by resource, and ``promised``, are in the order of rows.
+    """
 
     index: _Index
     names: list[str]
     rows: NDArray[np.intp]
     unknown: set[str]
     need: dict[str, NDArray[np.int64]]
+    promised: NDArray[np.float64]
 
 
 class ReservedNodes:
@@ -198,20 +202,36 @@ class ReservedNodes:
         ``pod`` is its stand-in. Its pods may use nodes meanwhile where they are gone in time.
         """
         index, table = self._index(), self._cluster.table
-        job, free, gone_at = self._job(pod, index), table.free.copy(), self.gone_at(pod)
-        starting = self._starting_now(index) if gone_at is not None else set[str]()
-        for name, on in index.by_node.items():
-            in_time = gone_at is not None and gone_at <= on.promised and name not in starting
-            row = table.rows.get(name)
-            others = [each for each in on.members if (each.pod.namespace, each.job) != job]
-            if row is None or in_time or not others:
-                continue
-            if self._cluster.rules.whole_nodes:
-                free[row] = 0
-            for resource, amount in total(map(self._cluster.reservations.request_of, others)).items():
-                if (column := table.columns.get(resource)) is not None:
-                    free[row, column] -= amount
+        there, free, gone_at = self._rows(index), table.free, self.gone_at(pod)
+        need, closed = dict(there.need), np.ones(len(there.names), np.bool_)
+        if gone_at is not None and gone_at <= index.latest:
+            starting = self._starting_now(index)
+            closed = gone_at > there.promised
+            if starting:
+                closed |= np.array([name in starting for name in there.names])
+        if (job := self._job(pod, index)) in index.nodes_of:
+            self._leave_own_out(job, there, need, closed)
+        if self._cluster.rules.whole_nodes:
+            free[there.rows[closed]] = 0
+        for resource, amounts in need.items():
+            if (column := table.columns.get(resource)) is not None:
+                free[there.rows, column] -= np.where(closed, amounts, 0)
         return free
+
+    def _leave_own_out(
+        self, job: Key, there: _Rows, need: dict[str, NDArray[np.int64]], closed: NDArray[np.bool_]
+    ) -> None:
+        """Leaves out of ``need`` what is reserved for this job. Nodes that are reserved for it alone are open to it."""
+        need.update({resource: amounts.copy() for resource, amounts in need.items()})
+        own = there.index.nodes_of[job]
+        for at, name in enumerate(there.names):
+            if name in own:
+                members = there.index.by_node[name].members
+                others = [each for each in members if (each.pod.namespace, each.job) != job]
+                closed[at] &= bool(others)
+                kept = total(map(self._cluster.reservations.request_of, others))
+                for resource, amounts in need.items():
+                    amounts[at] = kept.get(resource, 0)
 
     # The parts of an answer
 
@@ -252,7 +272,8 @@ class ReservedNodes:
         resources = {resource for on in index.by_node.values() for resource in on.need}
         need = {each: np.array([index.by_node[name].need.get(each, 0) for name in names]) for each in resources}
         numbers = np.array([rows[name] for name in names], np.intp)
-        known = memo["reserved"] = _Rows(index, names, numbers, index.by_node.keys() - rows.keys(), need)
+        promised = np.array([index.by_node[name].promised for name in names], np.float64)
+        known = memo["reserved"] = _Rows(index, names, numbers, index.by_node.keys() - rows.keys(), need, promised)
         self._cluster.table.follow(index.names)
         return known
 
