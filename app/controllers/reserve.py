@@ -109,11 +109,10 @@ class Reserve:
         for key in keys:
             if self._store.unready() or cluster.unsettled:
                 break
-            job = cluster.job_members.find(*key)
-            if job is not None and cluster.reservations.reserved.of_job(*key):
-                if await self._promises.look(group, job, started=job.has_started, may_move=False):
-                    kept.add(key)
-                await asyncio.sleep(0)
+            job = cluster.job_members.find(*key) if cluster.reservations.reserved.of_job(*key) else None
+            if job is not None and await self._promises.look(group, job, started=job.has_started, may_move=False):
+                kept.add(key)
+            await asyncio.sleep(0)
         return kept
 
     async def _decide_about(
@@ -122,27 +121,27 @@ class Reserve:
         """Decides what is reserved for these jobs, and does it. Then looks at promises that are not kept, or change."""
         cluster, reserved, worked = self._store.cluster, self._store.cluster.reservations.reserved, 0.0
         for key in keys:
-            job = cluster.job_members.find(*key)  # its current state: writes may have changed it
             before = reserved.of_job(*key)
-            if job is not None and (before or (worked < AT_MOST and self._is_due(key))):
-                decision, took = await self._decide(job, now)
+            if before or (worked < AT_MOST and self._is_due(key)):
+                decision, took = await self._decide(key, now)
                 worked += took
                 if self._store.unready() or cluster.unsettled:
                     return
-                if _is_as_it_was(cluster.job_members.find(*key), job):
+                if decision is not None and _is_as_it_was(cluster.job_members.find(*key), decision.job):
                     await self._carry_out(key, decision)
                     after = cluster.job_members.find(*key)  # it may have started during a write
                     if after is not None and (key not in kept or reserved.of_job(*key) != before):
                         started = decision.reason == node_reservation.READY or after.has_started
                         await self._promises.look(group, after, started=started)
-                await asyncio.sleep(0)
+            await asyncio.sleep(0)
 
-    async def _decide(self, job: Job, now: float) -> tuple[ReserveDecision, float]:
-        """Decides what to reserve for a job; also returns the seconds of work, without pauses."""
-        pause = Pause()
-        decision = await at_leisure(
-            node_reservation.decide_steps(self._store.cluster, job, self._terms, now), pause=pause
-        )
+    async def _decide(self, key: Key, now: float) -> tuple[ReserveDecision | None, float]:
+        """Decides what to reserve for a job, if it is still there; also returns the seconds of work, without pauses."""
+        pause, cluster = Pause(), self._store.cluster
+        job = cluster.job_members.find(*key)  # its current state: writes may have changed it
+        if job is None:
+            return None, pause.worked()
+        decision = await at_leisure(node_reservation.decide_steps(cluster, job, self._terms, now), pause=pause)
         return decision, pause.worked()
 
     def _is_due(self, key: Key) -> bool:

@@ -61,6 +61,7 @@ class JobMembers:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._known: dict[str, _Known] = {}
+        self._latest: _Known | None = None  # a Job without reserved nodes is asked about several times in a row
         self._come = _Come()
 
     def waits_in(self, job: QueuedJob) -> Where | None:
@@ -152,22 +153,27 @@ class JobMembers:
             return known
         if job.least:
             return None
+        known = self._latest if self._latest is not None and self._latest.job is job else self._new(job, stand_in)
+        if stand_in in self._cluster.reservations.reserved.of_stand_ins:
+            self._known[stand_in] = known
+        else:
+            self._latest = known
+        return known
+
+    def _new(self, job: QueuedJob, stand_in: str) -> _Known:
         template = replace(
             job.pod_sets[0].pod,
             uid=stand_in,
-            namespace=namespace,
-            name=name,
+            namespace=job.namespace,
+            name=job.name,
             created=max(job.created, job.since),
             group="",
             gated=False,
             gate=-1,
             owner=JOB.name,
-            job=JobMember(job.uid, name),
+            job=JobMember(job.uid, job.name),
         )
-        known = _Known(job, template)
-        if stand_in in self._cluster.reservations.reserved.of_stand_ins:
-            self._known[stand_in] = known
-        return known
+        return _Known(job, template)
 
     def _numbers(self, reserved: list[Reservation]) -> Iterator[int]:
         """Yields numbers of members that have not come, those with reserved nodes first."""

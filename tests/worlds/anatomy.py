@@ -28,7 +28,7 @@ HISTORY = {
     "Gangs": ("_backoff", "_refused"),
     "ReservedNodes": ("_known", "kept_out", "_with_room"),
     "Reserved": ("version",),
-    "JobMembers": ("_known", "_come"),
+    "JobMembers": ("_known", "_latest", "_come"),
     "Attempts": ("unschedulable_since", "untried_since"),
     "QueueingHints": ("helped", "_rooms", "_looked", "_less_is_reserved"),
     "QueueChanges": ("_begun", "_queues", "_membership"),
@@ -60,7 +60,7 @@ HISTORY = {
 """What by the name of a class depends on how something came about, or is worked out anew when it is asked for."""
 BOUNDED = (
     *("_store", "_settings", "_log", "_rows", "_watched", "columns", "memo", "_known", "_labels"),
-    *("late", "ended", "kept_out", "evictions"),
+    *("late", "ended", "kept_out", "evictions", "_latest"),
     *("_same", "_without_claims", "_by_code", "_free_codes", "_free_slots", "_namespace_column", "_label_columns"),
 )
 """What need not be empty when all is gone: it does not grow with what there was."""
