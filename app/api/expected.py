@@ -25,8 +25,10 @@ def model(starts: ExpectedStarts, pods: Collection[Pod]) -> ExpectedStartModel |
     return ExpectedStartModel(at="", earliest=first, basis=NONE, after=[], assuming=ASSUMING)
 
 
-def sentence(expected: ExpectedStartModel | None) -> str:
-    """Returns what an explanation says of it; empty without a time."""
+def sentence(expected: ExpectedStartModel | None, unknown: str = "") -> str:
+    """Returns what an explanation says of it; empty without a time. ``unknown``: why nobody can know it."""
+    if unknown:
+        return f" Expected start: not known, since {unknown}."
     if expected is None or not expected.at:
         return ""
     after = f", once {', '.join(expected.after)} {'has' if len(expected.after) == 1 else 'have'} ended"

@@ -53,6 +53,7 @@ from policy.cluster.shown_resources import shown
 from policy.explain.next_steps import NextStep, Times, next_steps, notice_on
 from policy.explain.remedy import listed
 from policy.explain.terminating import conditions_of_quota, late_beside, sentences
+from policy.explain.unforeseen import unforeseen
 from policy.explain.verdicts import verdict_on
 from policy.objects.job import short
 from policy.objects.job_kind import JOB
@@ -195,11 +196,14 @@ async def _explain(
     searched = await trials.remedies(pod, (repr(in_words), outlook)) if is_tried else None
     starts: ExpectedStarts = request.app.state.expected_starts
     await starts.renew()
-    start = expected.model(starts, [pod])
+    start, fails = expected.model(starts, [pod]), unforeseen(cluster, pod)
+    if fails and searched:
+        searched = searched.rather_than_wait(fails.cure)
     late, observe = sentences(cluster, late_beside(cluster, pod), rfc3339), settings.observes
     shown = explanation(name, verdict, outlook, held, steps, searched, late, observe=observe, title=title)
     more = {"gate": gates.place_of(cluster, pod), "expected_start": start}
-    return shown.model_copy(update=more | {"summary": shown.summary + expected.sentence(start)})
+    said = expected.sentence(start, fails.why if fails else "")
+    return shown.model_copy(update=more | {"summary": shown.summary + said})
 
 
 def _times(request: Request, store: Store) -> Times:

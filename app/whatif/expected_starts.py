@@ -14,6 +14,7 @@ from app.store.store import Store
 from app.whatif.missing_claims import missing_claim
 from app.whatif.start_errors import StartErrors
 from app.whatif.trial import Scene
+from policy.explain.unforeseen import unforeseen
 from policy.objects.pod import Pod
 from policy.simulate.expected_start import DECLARED, ExpectedStart, Forecast, never
 from policy.simulate.snapshot import snapshot
@@ -53,8 +54,9 @@ class ExpectedStarts:
             await asyncio.wait({self._work}, timeout=PATIENCE)
 
     def of(self, pods: Iterable[Pod]) -> ExpectedStart | None:
-        """Returns the first start of these pods; None if none is known."""
-        found = (self._found[pod.uid] for pod in pods if pod.uid in self._found)
+        """Returns the first start of these pods; None if none is known, as of those for which something fails."""
+        cluster = self._store.cluster
+        found = (self._found[pod.uid] for pod in pods if pod.uid in self._found and not unforeseen(cluster, pod))
         return min(found, key=lambda each: each.at, default=None)
 
     def earliest(self, pods: Iterable[Pod]) -> float | None:

@@ -58,6 +58,11 @@ class TriedRemedy:
     commands: list[str]
     tried: str = WITH_ALL
 
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether the pod runs by waiting alone."""
+        return not (self.change.apply or self.change.remove)
+
 
 class RemedySearch:
     """Searches for remedies of one pod. First it finds what is enough for the pod (or its gang) alone.

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Hashable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from app.garbage import undisturbed
@@ -14,7 +14,7 @@ from app.store.store import Store
 from app.whatif.changes import Change
 from app.whatif.difference import difference_steps, numbers_steps
 from app.whatif.models import WhatIfModel
-from app.whatif.remedies import RemedySearch, TriedRemedy
+from app.whatif.remedies import UNTRIED, RemedySearch, TriedRemedy
 from app.whatif.trial import Scene, Trial, run_on_steps, run_steps
 from policy.objects.pod import Pod
 from policy.simulate.snapshot import snapshot
@@ -37,6 +37,11 @@ class Searched:
 
     remedies: list[TriedRemedy]
     ended: str
+
+    def rather_than_wait(self, cure: str) -> "Searched":
+        """Returns the same with a cure in place of the advice to wait, as what is waited for fails."""
+        told = [replace(each, text=cure, tried=UNTRIED) if each.changes_nothing else each for each in self.remedies]
+        return replace(self, remedies=told)
 
 
 @dataclass(frozen=True, slots=True)

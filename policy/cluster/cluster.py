@@ -15,6 +15,7 @@ from policy.cluster.destinations import Destinations
 from policy.cluster.device_names import DeviceNames
 from policy.cluster.devices import Devices
 from policy.cluster.ended import EndedPods
+from policy.cluster.failed_evictions import FailedEvictions
 from policy.cluster.gang_admission import Gangs
 from policy.cluster.gang_holds import HOLD_TIME
 from policy.cluster.gate_admission import GateAdmission
@@ -136,6 +137,7 @@ class Cluster:
         self.attempts = Attempts(self, patience)
         self.hints = QueueingHints(self)
         self.in_vain = InVain(reclaim_backoff)
+        self.failed_evictions = FailedEvictions()
 
     # What is seen of the world
 
@@ -226,6 +228,7 @@ class Cluster:
             self.groups.leave(pod)
             self.attempts.forget(pod)
             self.in_vain.forget(uid)
+            self.failed_evictions.forget(uid)
             self.hints.helped.forget(uid)
         self.leaving.end(uid)
         self.destinations.forget(uid)

@@ -168,6 +168,9 @@ def _planned(cluster: Cluster, pod: Pod, plan: Plan, at: float, now: float, idle
     if (until := cluster.in_vain.waits_until(pod)) > now:
         why = "others went in vain for pods of its namespace, so that it takes a while until somebody goes again"
         return NextStep("reclaim-planned", f"{who} would be evicted for it; {why}{price}", until - now)
+    if reason := cluster.failed_evictions.reason(pod.uid):
+        are = "is" if len(plan.victims) == 1 else "are"
+        return NextStep("evictions-failing", f"{who} {are} to be evicted for it, which fails so far: {reason}")
     if failures := reclaim.failures(cluster, pod):
         again = "1 time" if failures == 1 else f"{failures} times"
         text = f"{who} would be evicted for it; that was given up {again} already, and is tried again later{price}"
@@ -198,8 +201,8 @@ def _progress(cluster: Cluster, reservation: Reservation, times: Times) -> NextS
     if protected := reclaim.protected_victims(cluster, reservation):
         text = f"room is being made on node {node}, but a disruption budget does not let go now: {names_of(protected)}"
         return NextStep("budget", f"{text}{plan_text.kept_for_good(cluster, protected)}")
-    if leaving and reservation.blocked_since:
-        return NextStep("evictions-failing", f"{plan_text.failing(reservation)}: {names_of(leaving)}")
+    if leaving and plan_text.evictions_fail(cluster, reservation):
+        return NextStep("evictions-failing", plan_text.failing(cluster, reservation, names_of(leaving)))
     if leaving and reservation.since + times.notice > (now := times.now + times.epoch):
         at = reservation.since + times.notice
         text = f"{names_of(leaving)} on node {node} were told that they are evicted for it at {time_text(at, now)}"

@@ -70,6 +70,8 @@ def _search_text_steps(cluster: Cluster, pod: Pod) -> Steps[str]:
             return f"to be evicted for it from {at} on, on node {later[1].node}: {_names(later[1].victims)}"
         return f"nobody is evicted for it: {result.text}"
     text = f"to be evicted for it on node {result.node}: {_names(result.victims)}"
+    if reason := cluster.failed_evictions.reason(pod.uid):
+        return f"{text}; the latest eviction failed: {reason}"
     return _and_its_price(text, result.lost)
 
 
@@ -93,10 +95,17 @@ def kept_for_good(cluster: Cluster, pods: Iterable[Pod]) -> str:
     return f"; as they are, these will never let them go: {', '.join(names)}" if names else ""
 
 
-def failing(reservation: Reservation) -> str:
-    """Says that evictions fail, and where the API server's reason is."""
+def failing(cluster: Cluster, reservation: Reservation, names: str) -> str:
+    """Says that evictions fail, of whom, and the API server's reason; where that is, if it is not known here."""
     text = f"room is being made on node {reservation.node}, but evictions fail, and are tried again"
-    return f"{text} (Event ReclaimBlocked of the pod says why)"
+    if reason := cluster.failed_evictions.reason(reservation.pod.uid):
+        return f"{text}: {names}; the latest failed: {reason}"
+    return f"{text} (Event ReclaimBlocked of the pod says why): {names}"
+
+
+def evictions_fail(cluster: Cluster, reservation: Reservation) -> bool:
+    """Whether evictions for a plan fail, as is recorded, or as this replica knows."""
+    return bool(reservation.blocked_since or cluster.failed_evictions.reason(reservation.pod.uid))
 
 
 def _progress(cluster: Cluster, reservation: Reservation) -> str:
@@ -107,8 +116,8 @@ def _progress(cluster: Cluster, reservation: Reservation) -> str:
     if protected := protected_victims(cluster, reservation):
         by = kept_for_good(cluster, protected)
         return f"{where}, but a disruption budget does not let go now: {_names(protected)}{by}"
-    if there and reservation.blocked_since:
-        return f"{failing(reservation)}: {_names(there)}"
+    if there and evictions_fail(cluster, reservation):
+        return failing(cluster, reservation, _names(there))
     if there:
         return _and_its_price(f"{where}; on their way out: {_names(there)}", lost_by(cluster, reservation))
     return f"room was made on node {reservation.node}; the scheduler has to bind it there"

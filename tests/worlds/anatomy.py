@@ -54,6 +54,7 @@ HISTORY = {
     "WaitingRequests": ("_fitted",),
     "Sizes": ("_heap", "_in_heap"),
     "Moving": ("_tried_at", "_to_try"),
+    "FailedEvictions": ("_reasons",),
     "InVain": ("_counted", "_ended", "_kinds", "_namespaces", "_promises"),
     "Several": ("version", "_known"),
 }

@@ -49,6 +49,7 @@ class PlanEnds:
             return False
         progress = self._progress.end(reservation)
         self._store.cluster.delete_reservation(reservation.name)
+        self._store.cluster.failed_evictions.forget(reservation.pod.uid)
         metrics.RECLAIMS.labels(outcome).inc()
         log.info("reclaim ended", pod=reservation.pod.title, outcome=outcome)
         self._notices.lift(reservation, progress)

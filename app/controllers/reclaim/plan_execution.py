@@ -101,6 +101,8 @@ class PlanExecution:
                 raise
             log.warning("reservation not made", pod=reservation.pod.title, error=str(failure))
             if not isinstance(failure, AlreadyThere):
+                if reservation.pod.uid in cluster.pods:
+                    cluster.failed_evictions.note(reservation.pod.uid, str(failure))
                 self._failures.fail(reservation, "not-recorded")
                 await self._ends.end_unneeded(mates)
             return
@@ -179,6 +181,7 @@ class PlanExecution:
         left = self._notices.evict_at(reservation) - self._clocks.epoch() if self._settings.notice else 0.0
         if left > 0:
             progress.next_attempt = now + min(BLOCKED_AGAIN, left)
+            self._store.cluster.failed_evictions.forget(reservation.pod.uid)
             self._notices.give(reservation, progress)
         elif all(mate.name not in self._unrecorded for mate in reclaim.mates(self._store.cluster, reservation)):
             granted = await self._evictions.evict_all(reservation, progress)

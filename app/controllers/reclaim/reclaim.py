@@ -60,10 +60,13 @@ class Reclaim:
 
     async def run(self) -> None:
         """Runs until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            while True:
-                await asyncio.sleep(INTERVAL)
-                await self.look(group)
+        try:
+            async with asyncio.TaskGroup() as group:
+                while True:
+                    await asyncio.sleep(INTERVAL)
+                    await self.look(group)
+        finally:
+            self._store.cluster.failed_evictions.clear()
 
     async def look(self, group: asyncio.TaskGroup) -> None:
         """Does one round. Slow work runs in the group, so that a slow plan delays no other."""

@@ -81,6 +81,7 @@ class VictimEvictions:
         except ActionFailed as failure:
             self._note_refusal(victim if lowering is None else lowering[0][0], failure, reservation, progress)
             return False
+        cluster.failed_evictions.forget(reservation.pod.uid)
         return True
 
     def _note_refusal(self, victim: Pod, failure: ActionFailed, reservation: Reservation, progress: Progress) -> None:
@@ -88,8 +89,12 @@ class VictimEvictions:
         outcome = "blocked" if isinstance(failure, Blocked) else "failed"
         metrics.EVICTIONS.labels("reclaim", outcome).inc()
         log.info("not evicted", victim=victim.title, outcome=outcome, error=str(failure))
+        reason = "" if outcome == "blocked" else str(failure)
+        if reason and reservation.pod.uid in self._store.cluster.pods:
+            self._store.cluster.failed_evictions.note(reservation.pod.uid, reason)
+        else:
+            self._store.cluster.failed_evictions.forget(reservation.pod.uid)
         if progress.failing_since is None:
-            reason = "" if outcome == "blocked" else str(failure)
             self._say_who_stays(reservation, victim, reason)
 
     def _say_who_stays(self, reservation: Reservation, victim: Pod, failure: str = "") -> None:
@@ -98,4 +103,5 @@ class VictimEvictions:
         if pod is not None:
             failed = f"{IS_TRIED_AGAIN}{failure[:LONGEST_REASON]}"
             why = failed if failure else " waits for its disruption budget"
-            self._actuator.report(Event(about_pod(pod), "ReclaimBlocked", f"eviction of {victim.title}{why}"))
+            message = f"eviction of {victim.title}{why}"
+            self._actuator.report(Event(about_pod(pod), "ReclaimBlocked", message, warning=bool(failure)))

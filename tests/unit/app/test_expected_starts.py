@@ -58,6 +58,19 @@ def test_without_a_run_time_there_is_no_expected_start():
     assert "Nodes have room" not in summary
 
 
+def test_whoever_is_behind_an_extender_that_gives_no_answer_has_no_expected_start():
+    dead = 'Post "http://127.0.0.1:9/extender/filter": dial tcp 127.0.0.1:9: connect: connection refused'
+    bounds = [quota("a", max={"cpu": 1}), quota("b", min={"cpu": 1}, max={"cpu": 1})]
+    free = [*world(activeDeadlineSeconds=90)[:2], node("n2", **cpus(1))]
+    client = client_of(store_with(*bounds, *free, refused(pod("p", "b"), dead)))
+    told = client.get("/api/v1/pods/b/p").json()
+    assert (told["expectedStart"]["at"], told["expectedStart"]["basis"]) == ("", "none")
+    assert told["summary"].endswith("Expected start: not known, since its scheduler got no answer from an extender.")
+    assert "nothing has to be changed" not in told["summary"]
+    [row] = client.get("/api/v1/waiting").json()["items"]
+    assert row["expectedStart"]["at"] == ""
+
+
 def test_behind_others_a_job_is_told_when_it_could_start_without_them():
     last = refused(pod("q", "b", activeDeadlineSeconds=30, priority=-1), NO_ROOM)
     first = refused(pod("p", "b", activeDeadlineSeconds=30), NO_ROOM)

@@ -1,13 +1,16 @@
 """Who is evicted for a plan, in which order, and what the pods on both sides are told."""
 
+import asyncio
+
 import pytest
 
 from app.actuators.protocol import ActionFailed
 from app.controllers.reclaim.victim_evictions import LONGEST_REASON
+from policy.cluster.failed_evictions import LONGEST
 from policy.explain.next_steps import Times, next_steps
 from policy.reserve.starving import Terms
 from policy.stepwise import at_once
-from tests.unit.app.given import pod, quota, refused, see
+from tests.unit.app.given import client_of, pod, quota, refused, see
 from tests.unit.app.reclaim_world import World, lending_gang
 
 
@@ -61,6 +64,78 @@ def test_evictions_that_fail_are_told_with_the_reason_of_the_api_server(world):
     [step] = at_once(next_steps(cluster, cluster.pods["b/owner"], Terms(3600, 100), Times(0, 0, 1.0)))
     assert step.step == "evictions-failing"
     assert "evictions fail" in step.text
+    assert 'the latest failed: the API server answered 500: failed calling webhook "audit.example.com"' in step.text
+    assert len(step.text) < LONGEST + 150
+
+
+def fails(*words):
+    """Evictions, or writes of plans, fail with these words."""
+
+    async def refuses(*_):
+        raise ActionFailed(*words)
+
+    return refuses
+
+
+def shown_of(world):
+    return client_of(world.store).get("/api/v1/pods/b/owner").json()
+
+
+def test_who_is_to_go_but_cannot_is_not_said_to_go_and_nobody_is_told_to_wait(world):
+    world.api.reserve = fails("the API server answered 403:\nno rights")
+    assert shown_of(world)["next"][0]["step"] == "reclaim-planned"
+    world.passes(1)
+    shown = shown_of(world)
+    step = shown["next"][0]
+    assert step["step"] == "evictions-failing"
+    assert step["text"].endswith("to be evicted for it, which fails so far: the API server answered 403: no rights")
+    assert step["inSeconds"] is None
+    assert shown["outlook"].endswith("; the latest eviction failed: the API server answered 403: no rights")
+    assert [each["text"] for each in shown["remedies"]] == ["see to it that evictions for it succeed"]
+    assert "nothing has to be changed" not in shown["summary"]
+    assert shown["summary"].endswith("Expected start: not known, since evictions for it fail.")
+    assert (shown["expectedStart"]["at"], shown["expectedStart"]["basis"]) == ("", "none")
+
+
+@pytest.mark.parametrize("how", ["goes", "blocked", "another leads", "pod is gone"])
+def test_a_failed_eviction_is_forgotten_once_it_tells_nothing_any_more(world, how):
+    evict, failed = world.api.evict, world.store.cluster.failed_evictions
+    world.api.evict = fails("refused")
+    world.passes(1)
+    assert failed.reason("b/owner") == "refused"
+    if how == "another leads":
+
+        async def stops():
+            running = asyncio.create_task(world.reclaim.run())
+            await asyncio.sleep(0)
+            running.cancel()
+            await asyncio.wait({running})
+
+        asyncio.run(stops())
+    elif how == "pod is gone":
+        world.store.cluster.delete_pod("b/owner")
+    else:
+        world.api.evict, world.api.blocked = evict, how == "blocked"
+        world.passes(3)
+    assert failed.reason("b/owner") == ""
+
+
+def test_an_event_of_an_eviction_that_fails_is_a_warning_and_of_a_budget_it_is_not(world):
+    found, report = [], world.api.report
+
+    def notes(event):
+        found.append((event.reason, event.warning))
+        report(event)
+
+    world.api.report = notes
+    world.api.blocked = True
+    world.passes(1)
+    assert ("ReclaimBlocked", False) in found
+    other = World()
+    other.api.report = notes
+    other.api.evict = fails("refused")
+    other.passes(1)
+    assert ("ReclaimBlocked", True) in found
 
 
 @pytest.mark.parametrize(("asked", "given"), [(3600, 20), (20, None), (5, None), (None, 20)])
