@@ -198,7 +198,7 @@ async def _explain(
     await starts.renew()
     start, fails = expected.model(starts, [pod]), unforeseen(cluster, pod)
     if fails and searched:
-        searched = searched.rather_than_wait(fails.cure)
+        searched = searched.rather_than_wait(fails.remedy)
     late, observe = sentences(cluster, late_beside(cluster, pod), rfc3339), settings.observes
     shown = explanation(name, verdict, outlook, held, steps, searched, late, observe=observe, title=title)
     more = {"gate": gates.place_of(cluster, pod), "expected_start": start}

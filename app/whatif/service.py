@@ -38,9 +38,9 @@ class Searched:
     remedies: list[TriedRemedy]
     ended: str
 
-    def rather_than_wait(self, cure: str) -> "Searched":
-        """Returns the same with a cure in place of the advice to wait, as what is waited for fails."""
-        told = [replace(each, text=cure, tried=UNTRIED) if each.changes_nothing else each for each in self.remedies]
+    def rather_than_wait(self, remedy: str) -> "Searched":
+        """Returns the same with a remedy in place of the advice to wait, as what is waited for fails."""
+        told = [replace(each, text=remedy, tried=UNTRIED) if each.changes_nothing else each for each in self.remedies]
         return replace(self, remedies=told)
 
 

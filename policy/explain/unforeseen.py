@@ -13,7 +13,7 @@ class Unforeseen:
     """Why the start of a pod is not known, and what has to be done instead of waiting."""
 
     why: str
-    cure: str
+    remedy: str
 
 
 NO_ANSWER = Unforeseen(

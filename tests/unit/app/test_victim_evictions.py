@@ -10,7 +10,7 @@ from policy.cluster.failed_evictions import LONGEST
 from policy.explain.next_steps import Times, next_steps
 from policy.reserve.starving import Terms
 from policy.stepwise import at_once
-from tests.unit.app.given import client_of, pod, quota, refused, see
+from tests.unit.app.given import client_of, node, pod, quota, refused, see
 from tests.unit.app.reclaim_world import World, lending_gang
 
 
@@ -97,7 +97,7 @@ def test_who_is_to_go_but_cannot_is_not_said_to_go_and_nobody_is_told_to_wait(wo
     assert (shown["expectedStart"]["at"], shown["expectedStart"]["basis"]) == ("", "none")
 
 
-@pytest.mark.parametrize("how", ["goes", "blocked", "another leads", "pod is gone"])
+@pytest.mark.parametrize("how", ["goes", "blocked", "not needed", "another leads", "pod is gone"])
 def test_a_failed_eviction_is_forgotten_once_it_tells_nothing_any_more(world, how):
     evict, failed = world.api.evict, world.store.cluster.failed_evictions
     world.api.evict = fails("refused")
@@ -114,10 +114,35 @@ def test_a_failed_eviction_is_forgotten_once_it_tells_nothing_any_more(world, ho
         asyncio.run(stops())
     elif how == "pod is gone":
         world.store.cluster.delete_pod("b/owner")
+    elif how == "not needed":
+        see(world.store, node("n2"))
+        world.passes(3)
+        assert not world.held
     else:
         world.api.evict, world.api.blocked = evict, how == "blocked"
         world.passes(3)
     assert failed.reason("b/owner") == ""
+
+
+def test_while_a_notice_runs_no_failure_of_the_time_before_is_told():
+    world = World(notice=60)
+    reserve = world.api.reserve
+    world.api.reserve = fails("refused")
+    world.passes(1)
+    assert world.store.cluster.failed_evictions.reason("b/owner") == "refused"
+    world.api.reserve = reserve
+    world.passes(20)
+    assert world.held
+    assert world.store.cluster.failed_evictions.reason("b/owner") == ""
+
+
+def test_another_replica_knows_of_failures_by_the_reservation(world):
+    world.api.evict = fails("refused")
+    world.passes(1)
+    world.store.cluster.failed_evictions.clear()
+    shown = shown_of(world)
+    assert "(Event ReclaimBlocked of the pod says why): a/r" in shown["next"][0]["text"]
+    assert shown["summary"].endswith("Expected start: not known, since evictions for it fail.")
 
 
 def test_an_event_of_an_eviction_that_fails_is_a_warning_and_of_a_budget_it_is_not(world):
