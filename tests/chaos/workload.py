@@ -145,6 +145,8 @@ class Workload:
         self._queued = [self.cluster.namespace("queued", queue=name) for name in queues for _ in range(2)]
         self._free = [self.cluster.namespace("free") for _ in range(2)]
         self._with_jobs = self._governed[: max(2, self.size.quotas // 5)] + self._queued[:2]
+        if self.size.batch:
+            self._with_jobs.append(self._free[0])
         for name in self._with_jobs:
             self._label(name, "queued")
         for name in DRIVERS:
@@ -201,7 +203,7 @@ class Workload:
             self._shared_claim_goes_or_comes: 3,
         }
         if self.size.batch:
-            changes |= {self._short_pod_comes: 34, self._large_job_comes: 8}
+            changes |= {self._short_pod_comes: 34, self._large_job_comes: 8, self._large_whole_job_comes: 8}
         return self.random.choices(list(changes), list(changes.values()))[0]
 
     def _come(self) -> None:
@@ -297,6 +299,20 @@ class Workload:
         for each in items:
             each["metadata"]["annotations"] = {ENDS_AFTER: f"{seconds}s"}
             self._try(self.api.create, each)
+
+    def _large_whole_job_comes(self) -> None:
+        """A Job that waits as a whole, and starves as well: most often where no quota refuses it."""
+        if len(self._jobs) > self.size.pods // 8:
+            return self._job_goes()
+        chance, name = self.random, f"large-{next(self._numbers)}"
+        namespace, cpu = chance.choice(self._free[:1] * 4 + self._with_jobs[:2]), chance.choice([3, _CPU_OF_NODE])
+        item = job(name, namespace, chance.choice([1, 1, 2, 3]), cpu=cpu, backoffLimit=0)
+        item["spec"]["activeDeadlineSeconds"] = chance.randint(15, 30)
+        item["spec"]["template"]["spec"] |= _ON_BATCH_NODES
+        item["spec"]["template"]["metadata"]["annotations"] = {ENDS_AFTER: f"{chance.randint(5, 12)}s"}
+        self._jobs.append((namespace, name))
+        self._try(self.api.create, item)
+        return None
 
     def _for_batch_nodes(self, prefix: str, **spec: Any) -> Object:
         """A pod for these nodes, most often one without a quota; another goes where there are many."""
