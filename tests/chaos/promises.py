@@ -99,6 +99,9 @@ def _why_moved_by_pods(
         life is not None and owner_of(life.first) == "DaemonSet" for life in planned
     ):
         return "a pod came that may not be refused"
+    before = (life for life in came if life.bound <= promise.given and life.is_on_node(end))
+    if any(gone_at(history, life, history.moment(life.bound)) > promise.start for life in before):
+        return "a pod came just before the promise"
     stay = [life for life in came if life.bound > promise.given and life.is_on_node(end) and is_opted_out(life.pod)]
     ends = (gone_at(history, life, history.moment(life.bound)) for life in stay)
     if any(promise.start < each < inf for each in ends):
@@ -187,7 +190,8 @@ def is_late_for_a_promise(history: History, life: Life, seen: float) -> bool:
         promised = min(filter(None, history.promised[uid].during(start, evicted)), default=0.0)
         if promised and ends < inf:
             late = (ends > promised or now > ends) and now >= promised - grace - LEAD - seen
-            return late or True in history.wrong_clocks.during(start, evicted)
+            if late or True in history.wrong_clocks.during(start, evicted):
+                return True
     return False
 
 

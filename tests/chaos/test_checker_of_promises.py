@@ -171,6 +171,15 @@ def test_what_happened_before_the_promise_moves_nothing(item):
     assert len(story.violations) == 1
 
 
+@pytest.mark.parametrize(
+    ("deadline", "ago", "why"), [(200, 1, "a pod came just before the promise"), (60, 1, ""), (200, 3, "")]
+)
+def test_a_promise_may_have_been_made_before_a_pod_was_seen(story, deadline, ago, why):
+    story.promise(0).later(60 - story.at).bind(short(deadline=deadline))
+    story.later(ago).promise(130).later(1).promise(0)
+    assert story.moved == ["", why] if why else [""]
+
+
 def test_a_pod_that_left_long_ago_moves_nothing(story):
     daemon = owned(pod("daemon", "b"), "DaemonSet")
     story.bind(daemon)
@@ -269,6 +278,14 @@ def evicted(story, item, at, started=50):
 @pytest.mark.parametrize(("at", "lawful"), [(90, False), (124, True)])
 def test_who_would_be_late_is_evicted_and_not_sooner_than_needed(story, at, lawful):
     assert bool(evicted(story, short(deadline=85), at)) != lawful
+
+
+def test_who_would_be_late_for_one_of_two_promises_is_evicted(story):
+    """The other one is older, and for later."""
+    story.promise(200)
+    story.reservation = story.reserve("other", story.large, reason="Starving", job="pods/large")
+    story.promise(130).later(70)
+    assert not evicted(story, short(deadline=20, terminationGracePeriodSeconds=0), 124)
 
 
 def test_who_is_gone_in_time_is_not_evicted_for_a_promise(story):
