@@ -140,6 +140,8 @@ def _of_reclaim_steps(cluster: Cluster, pod: Pod, times: Times, idle: str) -> St
     since = preemptors.waits_since(cluster, pod)
     if since is None or not cluster.is_governed(pod) or cluster.gangs.is_waiting(pod):
         return []
+    if preemptors.is_shut_out(cluster, pod):
+        return []
     result = yield from victims.search_steps(cluster, pod)
     if not isinstance(result, NoPlan):
         return [_planned(cluster, pod, result, since + times.delay, times.now, idle)]

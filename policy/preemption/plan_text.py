@@ -9,7 +9,7 @@ from policy.preemption import victims
 from policy.preemption.foreseen import foreseen_steps, time_text
 from policy.preemption.losses import LostJobs
 from policy.preemption.plans import NoPlan
-from policy.preemption.preemptors import waits_since
+from policy.preemption.preemptors import is_shut_out, waits_since
 from policy.preemption.reclaim import is_lost, lost_by, protected_victims, stuck_victims
 from policy.quota import queue_rules
 from policy.quota.queue_ledger import QueueLedger
@@ -55,6 +55,8 @@ def for_pod_steps(cluster: Cluster, pod: Pod) -> Steps[str]:
     if waits_since(cluster, pod) is None:
         return ""
     if not cluster.is_governed(pod) and not cluster.reservations.node_to_empty_for(pod):
+        return ""
+    if is_shut_out(cluster, pod):
         return ""
     if cluster.gangs.is_waiting(pod):
         return "somebody is evicted for all that its group takes to start, or nobody: see the plan"

@@ -17,6 +17,8 @@ from policy.objects import signature
 from policy.objects.constraints import Constraints
 from policy.objects.group import Key
 from policy.objects.pod import Pod, turn
+from policy.quota.queue_rules import OF_SHUT
+from policy.quota.rules import BY_NAME
 from policy.stepwise import Steps, at_once, sorted_steps
 
 SLICE = 50
@@ -177,6 +179,12 @@ def waits_since(cluster: Cluster, pod: Pod) -> float | None:
     (_, namespace), line, job = stands
     first = line.kinds()[job.kind][: _enough(job)] if cluster.gate_admission.is_gated(namespace) else ()
     return cluster.gates.since(pod.uid) if any(job.name == name for *_, name in first) else None
+
+
+def is_shut_out(cluster: Cluster, pod: Pod) -> bool:
+    """Whether the pod's queue takes no pods at all, so that it is of no use to evict anybody."""
+    refused = cluster.check(pod)
+    return refused is not None and BY_NAME[refused.rule] in OF_SHUT
 
 
 def others_first(cluster: Cluster, pod: Pod) -> int:

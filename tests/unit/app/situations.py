@@ -19,7 +19,7 @@ TOLD = {
         "allocated 2, realCapability 2",
         "raise capability of cpu in",
     ),
-    "parent": ("queue-invalid", "nobody-to-evict", "there is no Queue nobody", "create Queue nobody"),
+    "parent": ("queue-invalid", "to-be-tried", "there is no Queue nobody", "create Queue nobody"),
     "deserved": ("queue-deserved", "nobody-to-evict", "allocated 4, deserved 4", "raise the weight of Queue b from 1"),
     "fair-share": ("namespace-fair-share", "nobody-to-evict", "entitled 3", "raise the weight of Namespace b from 1"),
     "run-time": (

@@ -127,6 +127,15 @@ def test_that_a_scheduler_got_no_answer_comes_before_all_that_would_follow_one()
     assert "no-answer" not in steps(*FULL, quota("b", min={"cpu": 2}), waits())
 
 
+def test_of_a_queue_that_takes_no_pods_nothing_is_said_of_evictions():
+    items = [*FULL, queue("q"), namespace("b", **{QUEUE: "typo"}), waits(message="1 Queue is closed.")]
+    assert set(steps(*items)) == {"to-be-tried"}
+    told = client_of(store_with(*items)).get("/api/v1/pods/b/p").json()
+    assert told["verdict"] == "refused"
+    assert told["outlook"] == ""
+    assert "nobody is evicted" not in told["summary"]
+
+
 def test_taints_are_named_only_where_no_other_node_has_room_or_will_have():
     off = tainted(node("n2", **cpus(9)), "maintenance")
     assert "(n2): maintenance" in steps(*FULL, off, waits())["nodes-tainted"]
