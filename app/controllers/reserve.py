@@ -90,7 +90,7 @@ class Reserve:
         missed = {(each.pod.namespace, each.job) for each in reserved} - there
         find = cluster.job_members.find
         gone = {key for key in missed if find(*key) is None}  # otherwise it was reserved during a pause
-        await self._lift([each for key in gone for each in reserved.of_job(*key)], "the job is gone")
+        await self._lift([each for key in gone for each in reserved.of_job(*key)], "the job is gone, or waits anew")
         self._promises.keep_only(there)
         await self._forget(now)
         self._forget_what_was_made_before()

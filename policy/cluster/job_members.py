@@ -72,7 +72,8 @@ class JobMembers:
     def find(self, namespace: str, name: str) -> Job | None:
         """Returns the job of this name; of a Job that waits as a whole, or has just started, with all of its members.
 
-        Its members are ``granted`` from its start on. None if there is no such job, or a Job has too many pods.
+        Its members are ``granted`` from its start on. None if there is no such job, a Job has too many pods, or what is
+        reserved was for another Job of this name, or before this one was suspended again: it has to starve anew.
         """
         if not name.startswith(WHOLE):
             return self._cluster.groups.job(namespace, name)
@@ -83,15 +84,19 @@ class JobMembers:
         uid = stand_in.uid if stand_in is not None else stand_in_of(reserved[0].pod.uid)
         if not reserved and cluster.batch_jobs.pods.number_of(namespace, uid.removeprefix(PREFIX)) > MOST:
             return None
-        pods = list(self._pods(namespace, uid))
+        known, waits = self._of(namespace, name.removeprefix(WHOLE), uid), uid in cluster.gates
+        if known is None or any(
+            stand_in_of(each.pod.uid) != uid or each.since <= known.template.created for each in reserved
+        ):
+            return None
+        pods = [] if waits else list(self._pods(namespace, uid))  # before its start, none is of its own making
         standing = tuple(pod for pod in pods if pod.assigned and not (pod.terminating or pod.finished))
-        left = sum(pod.pending and not pod.terminating for pod in pods)
+        left = sum(pod.pending and not (pod.terminating or pod.gated) for pod in pods)
         left += stand_in.stands_for.pods if stand_in is not None and stand_in.stands_for is not None else 0
-        known = self._of(namespace, name.removeprefix(WHOLE), uid)
-        if left > MOST or known is None or not (left or standing):
+        left = min(left, max(0, known.job.pods - len(standing)))  # others may name it as their controller
+        if left > MOST or not (left or standing):
             return None
         members = tuple(known.member(number) for number in islice(self._numbers(reserved), left))
-        waits = uid in cluster.gates
         return Job(
             namespace,
             name,
@@ -183,6 +188,8 @@ class JobMembers:
 
     def _all_that_have_come(self) -> Iterator[str]:
         for stand_in, reserved in self._cluster.reservations.reserved.of_stand_ins.items():
+            if stand_in in self._cluster.gates:
+                continue  # what names it as its controller before its start is not of its making
             first = next(iter(reserved.values()))
             free: dict[str, int] = {}
             for pod in self._pods(first.pod.namespace, stand_in):

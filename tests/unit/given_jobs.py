@@ -83,6 +83,9 @@ def why_not(cluster: Cluster, job: str = "a/big", terms: Terms = TERMS) -> str |
 
 def reserve_all(cluster: Cluster, terms: Terms = TERMS, now: float = NOW) -> None:
     """Does what the controller does, and nothing goes wrong."""
+    for each in list(cluster.reservations.reserved):
+        if cluster.job_members.find(each.pod.namespace, each.job) is None:
+            cluster.delete_reservation(each.name)
     for job in in_turn(cluster, terms, now):
         decision = decide(cluster, job, terms, now)
         for each in cluster.reservations.reserved.of_job(job.namespace, job.name):
