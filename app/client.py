@@ -21,6 +21,8 @@ Command = Callable[..., None]
 DEFAULT_SERVER = "http://127.0.0.1:8080"
 TIMEOUT = 30.0
 """Seconds for an answer: a what-if question takes time."""
+HANGS = "the process there hangs or is overloaded"
+"""What it means if somebody listens at an address and does not answer in time."""
 _UNTRUSTED = re.compile(r"certificate verify failed: (.+?) \(_ssl")
 """Finds the reason of OpenSSL in an error of the ssl module."""
 
@@ -63,7 +65,7 @@ class Server:
             response = pool.request(method, url, json=body, headers=headers, timeout=TIMEOUT, retries=False)
             document = inert_document(response.json())
         except (urllib3.exceptions.HTTPError, ValueError, OSError) as error:
-            raise CannotAsk(f"{self.stranger}: {reason_of(error)}") from error
+            raise CannotAsk(self._unanswered(error)) from error
         if response.status != HTTPStatus.OK:
             detail = document.get("detail", document) if isinstance(document, dict) else document
             where = f"{document['field']}: " if isinstance(document, dict) and document.get("field") else ""
@@ -80,7 +82,7 @@ class Server:
             response = pool.request("GET", self.url.rstrip("/") + path, headers=headers, timeout=TIMEOUT, retries=False)
             text = "\n".join(map(inert, response.data.decode().split("\n")))
         except (urllib3.exceptions.HTTPError, ValueError, OSError) as error:
-            raise CannotAsk(f"{self.stranger}: {reason_of(error)}") from error
+            raise CannotAsk(self._unanswered(error)) from error
         if response.status != HTTPStatus.OK:
             raise CannotAsk(f"{self.url} answers {response.status} for {path}")
         return text
@@ -90,12 +92,29 @@ class Server:
         """The message if the answer is not Quotaward's."""
         return f"{self.url} does not answer as Quotaward does"
 
+    def _unanswered(self, error: Exception) -> str:
+        """The message if there is no answer: one that is late may be Quotaward's."""
+        if _is_late(error):
+            return f"{self.url}: {reason_of(error)} ({TIMEOUT:.0f} s)"
+        return f"{self.stranger}: {reason_of(error)}"
+
+
+def _is_late(error: Exception) -> bool:
+    """Whether a connection or an answer took too long."""
+    import urllib3  # noqa: PLC0415
+
+    return isinstance(error, urllib3.exceptions.TimeoutError) and not isinstance(
+        error.__cause__, ConnectionRefusedError
+    )
+
 
 def reason_of(error: Exception) -> str:
     """Says why there is no answer; if nothing listens, also how to reach a server in a cluster."""
     import urllib3  # noqa: PLC0415
 
-    if isinstance(error, urllib3.exceptions.TimeoutError) and not isinstance(error.__cause__, ConnectionRefusedError):
+    if isinstance(error, urllib3.exceptions.ReadTimeoutError):
+        return f"it has not answered in time, so {HANGS}"
+    if _is_late(error):
         return "it has not answered in time"
     if isinstance(error, urllib3.exceptions.SSLError):
         untrusted = _UNTRUSTED.search(str(error))

@@ -286,7 +286,8 @@ async def _events(client: KubeClient, _: Settings, live: Live) -> None:
     if events:
         told = f"{len(events)} events of pods that were not scheduled, by {', '.join(by)}"
         live.findings.append(info(f"{told}: {ours} of them name a rule of Quotaward"))
-    live.findings += unanswered(events, time.time())
+    _status, placed = await _events_because_of(client, "Scheduled")
+    live.findings += unanswered(events, placed, time.time())
     _status, events = await _events_because_of(client, "ReclaimBlocked")
     live.findings += failed_evictions(events, time.time())
 
@@ -300,9 +301,9 @@ async def _events_because_of(client: KubeClient, reason: str) -> tuple[int, list
 
 async def _webhooks(client: KubeClient, _: Settings, live: Live) -> None:
     """Finds webhooks that can refuse evictions and bindings. Without the right to see them nothing is said."""
-    for plural in webhooks.LISTS:
+    for plural, kind in webhooks.LISTS.items():
         _status, items = await first_page(client, webhooks.PATH + plural, PAGE)
-        live.findings += webhooks.webhook_findings(items)
+        live.findings += webhooks.webhook_findings(kind, items)
 
 
 async def _others(client: KubeClient, _: Settings, live: Live) -> None:

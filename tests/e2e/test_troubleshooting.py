@@ -195,7 +195,8 @@ def test_a_webhook_that_hangs(operator):
         starts(operator)
     with webhook_that_hangs(operator):
         place(operator, owner, cpu=4)
-        said = ('failed calling webhook "audit.example.com"', "audit.example.com of audit is asked about pods/eviction")
+        asked = "audit.example.com of ValidatingWebhookConfiguration audit is asked about pods/eviction"
+        said = ('failed calling webhook "audit.example.com"', asked)
         operator.sees("A webhook hangs", *said)
     starts(operator)
 

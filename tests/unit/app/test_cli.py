@@ -262,6 +262,17 @@ def test_a_server_that_cannot_be_asked_is_said(command):
     assert "does not answer as Quotaward does" in text
 
 
+@pytest.mark.parametrize("command", [["quotas"], ["explain", "a/p"], ["top"]])
+def test_a_server_that_hangs_is_not_taken_for_another_program(command, monkeypatch):
+    monkeypatch.setattr("app.client.TIMEOUT", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        status, text = run(*command, "--server", url)
+    assert status == 1
+    assert is_a_sentence(text)
+    assert text.startswith(f"{url}: it has not answered in time, so the process there hangs or is overloaded (")
+
+
 @pytest.mark.parametrize("command", ["quotas", "top"])
 def test_where_nothing_listens_it_is_said_how_to_reach_one_that_runs(command):
     _, text = run(command, "--server", "http://127.0.0.1:1")

@@ -11,6 +11,7 @@ import pytest
 from app.checks.events import RECENT, failed_evictions, unanswered
 from app.checks.extender import extender
 from app.checks.webhooks import webhook_findings
+from app.client import HANGS
 from app.times import rfc3339
 from tests.access.certificates import Authority
 
@@ -26,13 +27,54 @@ UNREADY = "failed filter with extender at URL http://127.0.0.1:8080/extender/fil
 
 
 def texts(*events):
-    return [each.text for each in unanswered(list(events), NOW)]
+    return [each.text.partition(". If a pod ")[0] for each in unanswered(list(events), [], NOW)]
 
 
 def test_an_address_that_refuses_connections_is_named_once_with_the_latest_reason():
     [found] = texts(event(REFUSED, ago=40), event(REFUSED), event("0/3 nodes are available"))
     assert found.startswith("the scheduler q got no answer from http://127.0.0.1:9/extender/filter 10 s ago: ")
     assert found.endswith("dial tcp 127.0.0.1:9: connect: connection refused")
+
+
+OURS = "0/1 nodes are available: 1 ElasticQuota max exceeded: cpu."
+
+
+@pytest.mark.parametrize(
+    ("later", "placed", "over"),
+    [
+        ([], [], False),
+        ([event(OURS, ago=9)], [], True),
+        ([event(OURS, ago=11)], [], False),
+        ([event("0/1 nodes are available: 1 Insufficient cpu.", ago=9)], [], False),
+        ([], [event("Successfully assigned a/p to n", ago=9)], True),
+        ([], [event("Successfully assigned a/p to n", ago=11)], False),
+        ([], [event("Successfully assigned a/p to n", ago=9, reportingComponent="other")], False),
+    ],
+)
+def test_a_scheduler_that_has_had_answers_since_needs_nobody_to_act(later, placed, over):
+    [found] = unanswered([event(REFUSED), *later], placed, NOW)
+    assert found.severity == ("info" if over else "warning")
+    assert found.text.endswith(
+        ". It has had answers since, so this is over"
+        if over
+        else ". If a pod that names this scheduler has got a node since, this is over"
+    )
+
+
+@pytest.mark.parametrize(
+    ("why", "hangs"),
+    [
+        ("context deadline exceeded (Client.Timeout exceeded while awaiting headers)", True),
+        (
+            "net/http: request canceled while waiting for connection (Client.Timeout exceeded while awaiting headers)",
+            False,
+        ),
+        ("dial tcp 127.0.0.1:9: connect: connection refused", False),
+    ],
+)
+def test_a_late_answer_means_that_the_process_hangs(why, hangs):
+    [found] = texts(event(f'Post "http://127.0.0.1:9/extender/filter": {why}'))
+    assert (HANGS in found) == hangs
 
 
 def test_an_answer_that_is_an_error_is_told_with_its_code():
@@ -77,7 +119,7 @@ def test_a_server_that_hangs_is_told_without_the_words_of_a_library(monkeypatch)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         [found] = extender(url)
-    assert found.text == f"no Quotaward answers at {url}: it has not answered in time"
+    assert found.text == f"no Quotaward answers at {url}: it has not answered in time, so {HANGS}"
 
 
 @pytest.mark.parametrize(
@@ -120,6 +162,8 @@ def test_a_certificate_that_cannot_be_accepted_is_told_with_the_reason(tmp_path,
 )
 def test_a_webhook_that_can_refuse_evictions_and_bindings_is_named(groups, resources, change, named):
     webhook = {"name": "audit.example.com", "rules": [{"apiGroups": groups, "resources": resources}]} | change
-    found = [each.text for each in webhook_findings([{"metadata": {"name": "audit"}, "webhooks": [webhook]}])]
-    said = f"webhook audit.example.com of audit is asked about {named}: these are refused if it does not answer"
-    assert found == ([f"{said} within 10 s"] if named else [])
+    kind, configuration = "MutatingWebhookConfiguration", {"metadata": {"name": "audit"}, "webhooks": [webhook]}
+    found = [each.text for each in webhook_findings(kind, [configuration])]
+    said = f"webhook audit.example.com of {kind} audit is asked about {named}: these are refused if it does not answer"
+    command = "kubectl get mutatingwebhookconfiguration audit -o yaml"
+    assert found == ([f"{said} within 10 s ({command})"] if named else [])
