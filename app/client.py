@@ -22,7 +22,7 @@ DEFAULT_SERVER = "http://127.0.0.1:8080"
 TIMEOUT = 30.0
 """Seconds for an answer: a what-if question takes time."""
 HANGS = "the process there hangs or is overloaded"
-"""What it means if somebody listens at an address and does not answer in time."""
+"""Words for an address where somebody listens and does not answer in time."""
 _UNTRUSTED = re.compile(r"certificate verify failed: (.+?) \(_ssl")
 """Finds the reason of OpenSSL in an error of the ssl module."""
 

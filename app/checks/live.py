@@ -18,7 +18,18 @@ from app.checks.events import failed_evictions, unanswered
 from app.checks.finding import Finding, error, info, warning
 from app.checks.folder import resource_findings, resources_there
 from app.checks.requests import BROKEN, MOST, PAGE, Unreachable, all_objects, ask, first_page, get, objects, words
-from app.checks.rights import EVERYTHING, Right, rights, rights_to_delete, rights_to_start_jobs
+from app.checks.rights import (
+    EVERYTHING,
+    OWN,
+    RBAC,
+    ROLES,
+    Right,
+    lack,
+    nothing,
+    rights,
+    rights_to_delete,
+    rights_to_start_jobs,
+)
 from app.kube.client import KubeClient
 from app.settings import LeaderSettings, Settings
 from app.sources import others
@@ -176,12 +187,17 @@ async def _rights(client: KubeClient, settings: Settings, live: Live) -> None:
     for account in accounts:
         who = account or "these credentials"
         lacking = await asyncio.gather(*(lacks(right, account) for right in wanted))
-        for right in (right for right, lacks_it in zip(wanted, lacking, strict=True) if lacks_it):
-            if right.needed:
-                live.findings.append(error(f"{who} may not {right}: see {right.given_by}"))
-            else:
-                text = f"{who} may not {right}; Quotaward works without that right (see {right.given_by})"
-                live.findings.append(info(text))
+        lacked = [right for right, lacks_it in zip(wanted, lacking, strict=True) if lacks_it]
+        if {*lacked} >= OWN:
+            live.findings.append(error(nothing(who, await _roles(client))))
+            lacked = [right for right in lacked if right.given_by != RBAC]
+        live.findings += [lack(who, right) for right in lacked]
+
+
+async def _roles(client: KubeClient) -> dict[str, int]:
+    """Returns how the API server answers for each object that gives Quotaward its rights. Raises Unreachable."""
+    path = "/apis/rbac.authorization.k8s.io/v1"
+    return {kind: (await get(client, f"{path}/{kind.lower()}s/quotaward", {}))[0] for kind in ROLES}
 
 
 async def _accounts(client: KubeClient, settings: Settings) -> list[str]:

@@ -2,13 +2,20 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
 
+from app.checks.finding import Finding, error, info
 from app.job_kinds import BUILT_IN, Row
 from app.settings import LeaderSettings, ReclaimSettings
 from app.store.jobs import JOBS
 from app.store.kinds import KINDS, QUOTA_KINDS, SUCCESSORS
 from app.store.queues import QUEUES
 from app.store.reservations import RESERVATIONS
+
+RBAC = "manifests/rbac"
+ROLES = ("ClusterRole", "ClusterRoleBinding")
+"""Kinds of the two objects called quotaward that give it all rights but those to its Lease."""
+AGAIN = "apply your own overlay again (kubectl apply --server-side -k)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +29,7 @@ class Right:
     name: str = ""
     namespace: str = ""
     needed: bool = True
-    given_by: str = "manifests/rbac"
+    given_by: str = RBAC
 
     def __str__(self) -> str:
         of = f".{self.group}" if self.group else ""
@@ -33,6 +40,36 @@ class Right:
 
 EVERYTHING = Right("*", "*", "*")
 """A right of administrators alone."""
+OWN = frozenset(
+    (
+        Right("", "pods", "create", "eviction"),
+        Right(QUEUES.group, QUEUES.plural, "patch", "status"),
+        Right(RESERVATIONS.group, RESERVATIONS.plural, "create"),
+        *(Right(QUEUES.group, QUEUES.plural, verb) for verb in ("list", "watch")),
+    )
+)
+"""Rights that no role of a scheduler has, so whoever lacks all of them lacks Quotaward's role."""
+
+
+def lack(who: str, right: Right) -> Finding:
+    """Returns the finding that somebody lacks a right."""
+    if not right.needed:
+        return info(f"{who} may not {right}; Quotaward works without that right (see {right.given_by})")
+    return error(
+        f"{who} may not {right}: {f'{AGAIN}, which has it' if right.given_by == RBAC else f'see {right.given_by}'}"
+    )
+
+
+def nothing(who: str, answers: dict[str, int]) -> str:
+    """Says that somebody lacks Quotaward's role; ``answers``: the API server's status for each kind of ROLES."""
+    gone = [kind for kind, status in answers.items() if status == HTTPStatus.NOT_FOUND]
+    if gone:
+        why = f"{' and '.join(f'{kind} quotaward' for kind in gone)} {'are' if gone[1:] else 'is'} missing"
+    elif all(status == HTTPStatus.OK for status in answers.values()):
+        why = "ClusterRole quotaward is not bound to it, or has lost its rules"
+    else:
+        why = "its ClusterRole or its ClusterRoleBinding is missing"
+    return f"{who} may do nothing that only Quotaward needs: {why}; {AGAIN}"
 
 
 def rights(leader: LeaderSettings, *, jobs_wait: bool = False) -> Iterator[Right]:

@@ -209,7 +209,8 @@ def test_rights_that_are_gone(operator):
         item = pod("quotaward", "quotaward-system", serviceAccountName="quotaward")
         operator.api.create(labelled(item, **{"app.kubernetes.io/name": "quotaward"}))
         account = "system:serviceaccount:quotaward-system:quotaward"
-        operator.sees("Quotaward's rights are gone", f"{account} may not create pods/eviction: see manifests/rbac")
+        lost = f"{account} may do nothing that only Quotaward needs: ClusterRoleBinding quotaward is missing"
+        operator.sees("Quotaward's rights are gone", lost)
     finally:
         binding["metadata"] = {"name": "quotaward"}
         operator.api.create(binding)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.checks.rights import AGAIN
 from tests.controlplane.launch import run_quotaward
 from tests.controlplane.objects import pod
 from tests.controlplane.processes import wait_until
@@ -46,14 +47,34 @@ def test_a_cluster_that_has_everything_has_nothing_wrong(cluster, check):
 def test_rights_that_are_missing_are_named_one_by_one(cluster, check):
     install_rights(cluster.api)
     cluster.api.apply(
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody", "namespace": "quotaward-system"}}
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "in-part", "namespace": "quotaward-system"}}
     )
-    status, lines = check("nobody")
+    may_list(cluster, "in-part", "queues.scheduling.volcano.sh")
+    missing, given_by = "error: these credentials may not", f": {AGAIN}, which has it"
+    wait_until(lambda: f"{missing} list pods{given_by}" in check("in-part")[1], "it may list queues")
+    status, lines = check("in-part")
     assert status == 1
-    missing = "error: these credentials may not"
-    assert f"{missing} list pods: see manifests/rbac" in lines
-    assert f"{missing} patch elasticquotas.scheduling.x-k8s.io/status: see manifests/rbac" in lines
-    assert f"{missing} get leases.coordination.k8s.io in namespace quotaward-system: see manifests/rbac" in lines
+    assert f"{missing} patch elasticquotas.scheduling.x-k8s.io/status{given_by}" in lines
+    assert f"{missing} get leases.coordination.k8s.io in namespace quotaward-system{given_by}" in lines
+
+
+def test_an_account_without_the_role_of_quotaward_has_one_line(cluster, check):
+    install_rights(cluster.api)
+    account = f"system:serviceaccount:{SYSTEM}:quotaward"
+    lost = f"error: {account} may do nothing that only Quotaward needs: "
+    path = "/apis/rbac.authorization.k8s.io/v1"
+    for plural, gone in (
+        ("clusterrolebindings", "ClusterRoleBinding quotaward is missing"),
+        ("clusterroles", "ClusterRole quotaward and ClusterRoleBinding quotaward are missing"),
+    ):
+        cluster.api.request("DELETE", f"{path}/{plural}/quotaward")
+        said = f"{lost}{gone}; {AGAIN}"
+        wait_until(lambda said=said: said in check(of=account)[1], f"{plural} are missed")
+        assert [line for line in check(of=account)[1] if line.startswith("error")] == [said]
+    install_rights(cluster.api)
+    wait_until(lambda: check(of=account)[0] == 0, "the rights are given back")
+    own = "error: nobody may do nothing that only Quotaward needs: ClusterRole quotaward is not bound to it, or has"
+    assert [line for line in check(of="nobody")[1] if line.startswith(own)]
 
 
 def test_an_administrator_checks_the_rights_of_an_account(cluster, check):
@@ -61,7 +82,7 @@ def test_an_administrator_checks_the_rights_of_an_account(cluster, check):
     account = "system:serviceaccount:quotaward-system:quotaward"
     assert not any(line.startswith("error") for line in check(of=account)[1])
     status, lines = check(of="nobody")
-    assert "error: nobody may not list pods: see manifests/rbac" in lines
+    assert any(line.startswith("error: nobody may do nothing that only Quotaward needs: ") for line in lines)
     assert status == 1
     assert any("these credentials may do everything; --as ACCOUNT" in line for line in check()[1])
     status, lines = check("quotaward", of="nobody")
@@ -78,7 +99,8 @@ def test_an_administrator_checks_the_rights_of_the_accounts_that_quotaward_has(c
         cluster.api.create(item | {"metadata": item["metadata"] | ours})
     status, lines = check()
     account = f"system:serviceaccount:{SYSTEM}"
-    assert f"error: {account}:nobody may not create pods/eviction: see manifests/rbac" in lines
+    lost = f"error: {account}:nobody may do nothing that only Quotaward needs: ClusterRole quotaward is not bound to it"
+    assert any(line.startswith(lost) for line in lines)
     assert not any(line.startswith(f"error: {account}:quotaward") for line in lines)
     assert status == 1
 
@@ -127,18 +149,21 @@ def test_the_right_to_start_jobs_is_missed_where_some_wait_as_a_whole(cluster, c
         ),
     ]
     assert status == 1
-    sees_only_namespaces(cluster, "nearly-blind")
-    unseen = "error: these credentials may not list jobs.batch: see manifests/rbac"
+    cluster.api.apply(
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"namespace": SYSTEM, "name": "nearly-blind"}}
+    )
+    may_list(cluster, "nearly-blind", "namespaces", "queues.scheduling.volcano.sh")
+    unseen = f"error: these credentials may not list jobs.batch: {AGAIN}, which has it"
     wait_until(lambda: unseen in check("nearly-blind")[1], "the right to see Jobs is missed, too")
 
 
-def sees_only_namespaces(cluster, account):
-    """An account that learns that Jobs wait somewhere, and sees none."""
+def may_list(cluster, account, *resources):
+    """Gives an account the right to list these, and no other."""
     rbac, name = "rbac.authorization.k8s.io", {"name": account}
-    rules = [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list"]}]
+    split = [each.partition(".") for each in resources]
+    rules = [{"apiGroups": [group], "resources": [plural], "verbs": ["list"]} for plural, _, group in split]
     subject = {"kind": "ServiceAccount", "namespace": SYSTEM} | name
     for item in (
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"namespace": SYSTEM} | name},
         {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": name, "rules": rules},
         {
             "apiVersion": f"{rbac}/v1",
