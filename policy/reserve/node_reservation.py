@@ -13,6 +13,7 @@ from math import ceil, inf
 import numpy as np
 
 from policy.cluster.cluster import Cluster
+from policy.cluster.job_members import WHOLE
 from policy.cluster.reserved_nodes import turn_of
 from policy.nodes import fit, node_filters
 from policy.objects import signature
@@ -48,6 +49,7 @@ UNUSED = 600.0
 """Seconds after its promised start for which nodes are kept for such a job that has not started.
 
 Its nodes have room since then, or the promise had been moved. kube-scheduler tries each pod again within five minutes.
+Nodes are also kept for so long for a Job that waited as a whole and has been started, if its pods are not on nodes.
 """
 SETTLES = 10.0
 """Seconds after which nodes are not kept any longer for such a job without the promise of a start."""
@@ -96,6 +98,16 @@ def decide_steps(cluster: Cluster, job: Job, terms: Terms, now: float) -> Steps[
     if early and not own and not (yield from _can_be_promised_steps(cluster, job, search.places, now)):
         return ReserveDecision(job, (), NO_PROMISE, "no start can be promised to it, or it has room already")
     return ReserveDecision(job, search.places)
+
+
+def is_starting(job: Job) -> bool:
+    """Whether a Job that waited as a whole has been started, and some of its pods are on no node yet."""
+    return job.name.startswith(WHOLE) and bool(job.granted) and not job.has_started
+
+
+def not_placed(job: Job) -> ReserveDecision:
+    """Decides to keep no nodes any longer for such a Job: its pods may not be as its template says, or never come."""
+    return ReserveDecision(job, (), EXPIRED, "it was started long ago, and its pods are not on nodes")
 
 
 def _can_be_promised_steps(cluster: Cluster, job: Job, places: Iterable[Place], now: float) -> Steps[bool]:

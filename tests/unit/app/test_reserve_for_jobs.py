@@ -8,18 +8,24 @@ import pytest
 from app.store.jobs import JOBS
 from app.store.namespaces import NAMESPACES
 from policy.cluster.job_members import JobMembers
-from tests.unit.app.given import look_once, made
+from policy.reserve.node_reservation import UNUSED
+from tests.unit.app.given import look_once, made, pod, see
 from tests.unit.app.test_reserve import CREATED, World
 
 QUEUED = made(NAMESPACES, "a", "", {"labels": {"quotaward.dev/jobs": "queued"}})
 
 
-def job(name="big", uid="uid-big", pods=2, cpu="3", **metadata):
-    """A suspended Job of such pods."""
+def job(name="big", uid="uid-big", pods=2, cpu="3", *, suspend=True):
+    """A Job of such pods."""
     containers = [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]
-    spec = {"suspend": True, "parallelism": pods, "template": {"spec": {"containers": containers}}}
+    spec = {"suspend": suspend, "parallelism": pods, "template": {"spec": {"containers": containers}}}
     labels = {"quotaward.dev/queued": "true"}
-    return made(JOBS, name, "a", CREATED | {"uid": uid, "labels": labels} | metadata, spec=spec)
+    return made(JOBS, name, "a", CREATED | {"uid": uid, "labels": labels}, spec=spec)
+
+
+def its_pod(number, node_name=""):
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "big", "uid": "uid-big", "controller": True}
+    return pod(f"big-{number}", requests={"cpu": "3"}, metadata={"ownerReferences": [owner]}, nodeName=node_name)
 
 
 @pytest.fixture
@@ -63,3 +69,29 @@ def test_the_members_of_a_job_without_reserved_nodes_are_made_once():
     find = World(QUEUED, job()).store.cluster.job_members.find
     first, second = (find("a", "pods/job/big").waiting[0] for _ in range(2))
     assert first is second
+
+
+def test_no_node_is_kept_for_ever_for_pods_that_do_not_come_to_it():
+    world = World(QUEUED, job())
+    world.passes(101)
+    assert world.reserved == {"big-0": "n1", "big-1": "n2"}
+    see(world.store, job(suspend=False), its_pod(1), its_pod(2))
+    world.passes(1)
+    world.passes(UNUSED)
+    assert world.reserved == {"big-0": "n1", "big-1": "n2"}
+    world.passes(1)
+    assert world.reserved == {}
+    world.passes(1)
+    assert world.store.cluster.reservations.given_up == {}
+
+
+def test_the_time_for_which_nodes_are_kept_after_a_start_begins_with_each_start():
+    world = World(QUEUED, job())
+    world.passes(101)
+    see(world.store, job(suspend=False))
+    world.passes(1)
+    see(world.store, job())
+    world.passes(UNUSED)
+    see(world.store, job(suspend=False))
+    world.passes(1)
+    assert world.reserved == {"big-0": "n1", "big-1": "n2"}
