@@ -87,16 +87,17 @@ class Reserve:
         if self._store.unready() or cluster.unsettled:
             return
         now = self._epoch()
-        jobs = await at_leisure(starving.in_turn_steps(cluster, self._terms, now, self._first))
+        later = {key for key in self._questions if not self._is_due(key)}
+        jobs = await at_leisure(starving.in_turn_steps(cluster, self._terms, now, self._first, later))
         there = {(job.namespace, job.name) for job in jobs}
         missed = {(each.pod.namespace, each.job) for each in reserved} - there
-        find = cluster.job_members.find
+        find, is_there = cluster.job_members.find, cluster.job_members.wait_as_a_whole
         gone = {key for key in missed if find(*key) is None}  # otherwise it was reserved during a pause
         await self._lift([each for key in gone for each in reserved.of_job(*key)], "the job is gone, or waits anew")
         self._promises.keep_only(there)
         await self._forget(now)
         self._forget_what_was_made_before()
-        self._questions = {key: each for key, each in self._questions.items() if key in there}
+        self._questions = {key: each for key, each in self._questions.items() if key in there or is_there(*key)}
         self._incomplete = {key: each for key, each in self._incomplete.items() if key in there}
         self._starting = {key: each for key, each in self._starting.items() if key in there}
         keys = [(job.namespace, job.name) for job in jobs]

@@ -65,9 +65,13 @@ class JobMembers:
         self._come = _Come()
 
     def waits_in(self, job: QueuedJob) -> Where | None:
-        """Returns the line of gates in which a Job waits for room for its members; None if it does not."""
+        """Returns the line of gates in which a Job waits for room for its members; None if it does not, or has none."""
         stands = self._cluster.gates.line_of(uid_of_stand_in(job.uid))
-        return stands[0] if stands is not None and job.kind is JOB and not job.least else None
+        return stands[0] if stands is not None and job.kind is JOB and not job.least and job.pods <= MOST else None
+
+    def wait_as_a_whole(self, namespace: str, name: str) -> bool:
+        """Whether the job of this name is a Job that waits as a whole, or has just started."""
+        return name.startswith(WHOLE) and self._cluster.pod(namespace, name.removeprefix(ALONE)) is not None
 
     def find(self, namespace: str, name: str) -> Job | None:
         """Returns the job of this name; of a Job that waits as a whole, or has just started, with all of its members.

@@ -58,15 +58,18 @@ class Terms:
     ahead: int = 0
 
 
-def in_turn_steps(cluster: Cluster, terms: Terms, now: float, first: FirstOfLines | None = None) -> Steps[list[Job]]:
+def in_turn_steps(
+    cluster: Cluster, terms: Terms, now: float, first: FirstOfLines | None = None, later: Collection[Key] = ()
+) -> Steps[list[Job]]:
     """Returns the jobs that starve or have reserved nodes, by priority and then by waiting time.
 
     ``now`` is in seconds since the epoch. A job may change in a pause, so find it again before use. Of a Job that waits
-    as a whole it may have the stand-in alone. ``first`` keeps the first of each line from one look to the next.
+    as a whole it may have the stand-in alone. ``first`` keeps the first of each line from one look to the next. Of Jobs
+    that wait as a whole those in ``later`` are behind the others of their line: nothing could be reserved for them now.
     """
     reserved = {(each.pod.namespace, each.job) for each in cluster.reservations.reserved}
     tried = (*cluster.attempts.unschedulable_since, *cluster.gates.in_groups())
-    old = yield from _old_steps(cluster, terms, now, tried)
+    old = yield from _old_steps(cluster, terms, now, tried, later)
     ahead = set[Key]()
     if terms.ahead:
         first = first or FirstOfLines()
@@ -87,7 +90,9 @@ def in_turn_steps(cluster: Cluster, terms: Terms, now: float, first: FirstOfLine
     return [job for _, job in ranked]
 
 
-def _old_steps(cluster: Cluster, terms: Terms, now: float, tried: Iterable[str]) -> Steps[set[Key]]:
+def _old_steps(
+    cluster: Cluster, terms: Terms, now: float, tried: Iterable[str], later: Collection[Key]
+) -> Steps[set[Key]]:
     """Returns the jobs that have waited for long, among these pods (by UID) and those that wait as a whole."""
     groups = cluster.membership.groups
     old = set[Key]()
@@ -97,14 +102,20 @@ def _old_steps(cluster: Cluster, terms: Terms, now: float, tried: Iterable[str])
         pod = cluster.pods.get(uid)  # it may have gone in a pause
         if pod is not None and is_older(pod, terms.starving_after, now):
             old.add((pod.namespace, job_name(groups, pod)))
+    had_their_time = {
+        (each.pod.namespace, each.job)
+        for each in cluster.reservations.given_up.values()
+        if now - each.failed_at <= terms.starving_after
+    }
     first = dict[Where, Smallest[Key]]()
     for count, whole in enumerate(list(cluster.queued_jobs)):
         if not count % AT_A_TIME:
             yield
-        suspended = max(whole.created, whole.since)
-        if suspended and now - suspended > terms.starving_after and (where := cluster.job_members.waits_in(whole)):
-            rank = -whole.pod_sets[0].pod.priority, whole.created, whole.name
-            first.setdefault(where, Smallest(OF_A_LINE)).add((whole.namespace, f"{WHOLE}{whole.name}"), rank)
+        suspended, key = max(whole.created, whole.since), (whole.namespace, f"{WHOLE}{whole.name}")
+        starves = suspended and now - suspended > terms.starving_after and key not in had_their_time
+        if starves and (where := cluster.job_members.waits_in(whole)):
+            rank = key in later, -whole.pod_sets[0].pod.priority, whole.created, whole.name
+            first.setdefault(where, Smallest(OF_A_LINE)).add(key, rank)
     return old.union(key for line in first.values() for key, _ in line.in_order())
 
 

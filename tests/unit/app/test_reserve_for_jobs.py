@@ -2,13 +2,16 @@
 
 import asyncio
 from itertools import pairwise
+from math import inf
 
 import pytest
 
+from app.controllers import reserve
 from app.store.jobs import JOBS
 from app.store.namespaces import NAMESPACES
 from policy.cluster.job_members import JobMembers
 from policy.reserve.node_reservation import UNUSED
+from policy.reserve.starving import OF_A_LINE
 from tests.unit.app.given import look_once, made, pod, see
 from tests.unit.app.test_reserve import CREATED, World
 
@@ -95,3 +98,16 @@ def test_the_time_for_which_nodes_are_kept_after_a_start_begins_with_each_start(
     see(world.store, job(suspend=False))
     world.passes(1)
     assert world.reserved == {"big-0": "n1", "big-1": "n2"}
+
+
+def test_jobs_that_can_never_have_nodes_do_not_shut_out_their_line(monkeypatch):
+    monkeypatch.setattr(reserve, "AT_MOST", inf)
+    crowd = [job(f"a{number}", f"uid-{number}", cpu="9") for number in range(OF_A_LINE)]
+    world = World(QUEUED, *crowd, job())
+    world.passes(101)
+    assert world.reserved == {}
+    world.passes(0.5)
+    assert world.reserved == {"big-0": "n1", "big-1": "n2"}
+    for _ in range(5):
+        world.passes(1)
+    assert sum(reason == "TooLarge" for _, reason in world.told) == OF_A_LINE, "each is told once"

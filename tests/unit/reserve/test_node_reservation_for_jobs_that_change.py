@@ -2,8 +2,11 @@
 
 from dataclasses import replace
 
+from policy.cluster.job_members import MOST
+from policy.objects.reservation import STARVING, PodName, Reservation
+from policy.reserve.starving import OF_A_LINE
 from tests.unit.given_jobs import NOW, TERMS, reserve_all, reserved, sized_pod
-from tests.unit.reserve.test_node_reservation_for_jobs import begins, comes, its_pod, job, two_nodes
+from tests.unit.reserve.test_node_reservation_for_jobs import AGE, begins, comes, its_pod, job, two_nodes
 from tests.unit.reserve.test_promises import refused
 
 BOTH = {"big-0": "n1", "big-1": "n2"}
@@ -58,3 +61,19 @@ def test_it_has_no_more_members_than_it_takes_to_run():
     for number in range(4):
         comes(cluster, number)
     assert cluster.job_members.find("a", "pods/job/big").minimum == 2
+
+
+def test_jobs_of_too_many_pods_do_not_shut_out_their_line():
+    crowd = [job(f"c{number}", pods=MOST + 1, cpu=0.001, age=AGE + 1) for number in range(OF_A_LINE)]
+    assert reserved(two_nodes(jobs=[*crowd, job()])) == BOTH
+
+
+def test_jobs_that_had_their_nodes_for_long_do_not_shut_out_their_line():
+    crowd = [job(f"c{number}", age=AGE + 1) for number in range(OF_A_LINE)]
+    cluster = two_nodes(jobs=[*crowd, job()], max_nodes_percent=0)
+    for each in crowd:
+        pod = PodName("a", f"{each.name}-0", f"job/{each.uid}/0")
+        given_up = Reservation(each.name, pod, "n1", (), NOW - 9, STARVING, job=f"pods/job/{each.name}", failed_at=NOW)
+        cluster.upsert_reservation(given_up)
+    reserve_all(cluster)
+    assert reserved(cluster) == BOTH
