@@ -187,12 +187,14 @@ class ReservedNodes:
             own = [each for each in there if (each.pod.namespace, each.job) == job]
             last = max(own, key=turn_of)
             before = total(self._cluster.reservations.request_of(each) for each in there if not is_behind(each, last))
-            pod = self._cluster.reservations.pod_of(last)
-            if pod is None:
+            pod, node = self._cluster.reservations.pod_of(last), self._cluster.table.node(name)
+            if pod is None or node is None or not node.ready:
                 return False
             taken = {resource: amount - pod.request.get(resource, 0) for resource, amount in before.items()}
             if fit.lacking_on(self._cluster.table, pod, name, (), taken):
                 return False
+            if not fit.node_fits_if_empty(self._cluster.table, node, pod):
+                return False  # it was cordoned, for example
             members += len(own)
         return members >= stand_in.stands_for.pods
 

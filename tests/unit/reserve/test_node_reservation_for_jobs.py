@@ -132,6 +132,15 @@ def test_it_starts_as_soon_as_its_nodes_have_room_whatever_is_on_its_way():
     assert let_go(cluster)[0] == "big"
 
 
+@pytest.mark.parametrize("change", [{"unschedulable": True}, {"ready": False}], ids=str)
+def test_it_does_not_start_on_a_node_that_takes_no_pods(change):
+    cluster = two_nodes()
+    passes(cluster, 60, "r1", "r2")
+    assert cluster.reservations.nodes.jobs_with_room() == ["job/uid-big"]
+    cluster.upsert_node(replace(sized("n2", cpu=4), **change))
+    assert cluster.reservations.nodes.jobs_with_room() == []
+
+
 def test_it_does_not_start_on_fewer_nodes_than_it_needs():
     cluster = two_nodes()
     cluster.delete_reservation("starving-job.uid-big.1")
