@@ -150,7 +150,7 @@ class Cluster:
         before = self.pods.get(pod.uid)
         self.queue_changes.choose(pod, before)
         self.pods[pod.uid] = pod
-        self.reservations.reserved.see(pod.uid, pod.job)
+        self.reservations.reserved.see(pod, before)
         self.batch_jobs.see(pod, before)
         self.protection.see(pod)
         self.lowered.see(pod, before)
@@ -197,9 +197,9 @@ class Cluster:
         for number, (pod, now) in enumerate(pods):
             plain = not (pod.terminating or pod.group or pod.uid in self.reservations.held or pod.counts_in is not None)
             if pod.assigned and plain and pod.needs is None:
-                self.pods[pod.uid] = pod
+                before, self.pods[pod.uid] = self.pods.get(pod.uid), pod
                 self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
-                self.reservations.reserved.see(pod.uid, pod.job)
+                self.reservations.reserved.see(pod, before)
                 self.batch_jobs.pods.see(pod)
                 self.table.add(pod, pod.node)
                 self.capacity.note(pod)
@@ -218,7 +218,7 @@ class Cluster:
         """Removes a pod. Does nothing for an unknown one."""
         pod = self.pods.pop(uid, None)
         self.pending.pop(uid, None)
-        self.reservations.reserved.see(uid, pod.job if pod is not None else None)
+        self.reservations.reserved.see(None, pod)
         if pod is not None:
             self.changes.note(pod.namespace, self.queue_of(pod))
             self.batch_jobs.gone(pod)

@@ -198,6 +198,8 @@ class Gates:
         self._since: dict[str, float] = {}
         self._on_their_way: dict[str, dict[str, int]] = {}
         self._beyond: dict[Where, set[str]] = {}
+        self.moves_of_jobs = 0
+        """Counts stand-ins that come to a line or leave it."""
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._stands
@@ -215,6 +217,7 @@ class Gates:
             self._leave_line(pod.uid)
         if pod.uid not in self._stands:
             self._numbers[pod.namespace, pod.stands_for is not None] += 1
+            self.moves_of_jobs += pod.stands_for is not None
         self._stands[pod.uid] = where, job.name
         self._since.setdefault(pod.uid, now)
         line = self.lines.setdefault(where, Line())
@@ -315,6 +318,7 @@ class Gates:
         line = self.lines[where]
         of_kind = where[1], line.jobs[name].members[uid].stands_for is not None
         self._numbers[of_kind] -= 1
+        self.moves_of_jobs += of_kind[1]
         if not self._numbers[of_kind]:
             del self._numbers[of_kind]
         line.remove(name, uid)

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 from policy.objects.job import ALONE, Job
 from policy.objects.job_kind import JOB
 from policy.objects.pod import JobMember
-from policy.objects.queued_job import PREFIX, is_member, key_of, stand_in_of, uid_of_member, uid_of_stand_in
+from policy.objects.queued_job import (
+    PREFIX,
+    is_member,
+    key_of,
+    number_of_member,
+    stand_in_of,
+    uid_of_member,
+    uid_of_stand_in,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -47,14 +55,6 @@ class _Known:
         return known
 
 
-@dataclass(slots=True)
-class _Come:
-    """Names of the reservations whose members have come, as of one version of what is reserved."""
-
-    version: int = -1
-    names: set[str] = field(default_factory=set)
-
-
 class JobMembers:
     """The members, and which of them have come. Jobs that are elastic, or of other kinds, have none."""
 
@@ -62,7 +62,6 @@ class JobMembers:
         self._cluster = cluster
         self._known: dict[str, _Known] = {}
         self._latest: _Known | None = None  # a Job without reserved nodes is asked about several times in a row
-        self._come = _Come()
 
     def waits_in(self, job: QueuedJob) -> Where | None:
         """Returns the line of gates in which a Job waits for room for its members; None if it does not, or has none."""
@@ -119,14 +118,15 @@ class JobMembers:
         stand_in = stand_in_of(uid)
         there = stand_in in self._cluster.pods or any(self._pods(reservation.pod.namespace, stand_in))
         known = self._of(reservation.pod.namespace, reservation.job.removeprefix(WHOLE), stand_in) if there else None
-        return known.member(_number(uid)) if known is not None else None
+        return known.member(number_of_member(uid)) if known is not None else None
 
     def has_come(self, reservation: Reservation) -> bool:
-        """Whether a pod of the Job is on the node in the place of this member."""
-        version = self._cluster.reservations.reserved.version
-        if self._come.version != version:
-            self._come = _Come(version, set(self._all_that_have_come()))
-        return reservation.name in self._come.names
+        """Whether a pod of the Job is on the node in the place of this member.
+
+        Pods that name a Job as their controller before its start are not of its making.
+        """
+        waits = stand_in_of(reservation.pod.uid) in self._cluster.gates
+        return not waits and self._cluster.reservations.reserved.has_come(reservation)
 
     def subjects(self, job: Job) -> Iterable[Pod]:
         """Returns whom Events about a waiting job are written on: its pods, or the stand-in for its members."""
@@ -149,6 +149,13 @@ class JobMembers:
     def forget(self, stand_in: str) -> None:
         """Notes that nothing is reserved for a Job any more."""
         self._known.pop(stand_in, None)
+
+    def all_for(self, reservation: Reservation) -> Iterator[Pod]:
+        """Yields the stand-in of the Job that waits as a whole, if it is there, and its pods; for other jobs none."""
+        namespace, stand_in = reservation.pod.namespace, stand_in_of(reservation.pod.uid)
+        if (pod := self._cluster.pods.get(stand_in)) is not None:
+            yield pod
+        yield from self._pods(namespace, stand_in)
 
     def _pods(self, namespace: str, stand_in: str) -> Iterator[Pod]:
         """Yields the pods of a Job that exist."""
@@ -186,24 +193,6 @@ class JobMembers:
 
     def _numbers(self, reserved: list[Reservation]) -> Iterator[int]:
         """Yields numbers of members that have not come, those with reserved nodes first."""
-        known = sorted(_number(each.pod.uid) for each in reserved if not self.has_come(each))
-        taken = {_number(each.pod.uid) for each in reserved}
+        known = sorted(number_of_member(each.pod.uid) for each in reserved if not self.has_come(each))
+        taken = {number_of_member(each.pod.uid) for each in reserved}
         return chain(known, (number for number in count() if number not in taken))
-
-    def _all_that_have_come(self) -> Iterator[str]:
-        for stand_in, reserved in self._cluster.reservations.reserved.of_stand_ins.items():
-            if stand_in in self._cluster.gates:
-                continue  # what names it as its controller before its start is not of its making
-            first = next(iter(reserved.values()))
-            free: dict[str, int] = {}
-            for pod in self._pods(first.pod.namespace, stand_in):
-                if pod.assigned and not (pod.terminating or pod.finished):
-                    free[pod.node] = free.get(pod.node, 0) + 1
-            for each in sorted(reserved.values(), key=lambda each: _number(each.pod.uid)) if free else ():
-                if free.get(each.node, 0):
-                    free[each.node] -= 1
-                    yield each.name
-
-
-def _number(uid: str) -> int:
-    return int(uid.rpartition("/")[2])

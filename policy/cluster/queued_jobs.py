@@ -122,6 +122,7 @@ class QueuedJobs:
             self._settled.pop(job.key, None)
         self.demands.note(job, self._jobs.get(job.key))
         self._jobs[job.key] = job = self.demands.of(job)
+        self._cluster.reservations.reserved.see_job(job)
         names = self._names.setdefault(job.namespace, set())
         self._others[job.namespace] += job.kind is not JOB and job.key[1] not in names
         names.add(job.key[1])
@@ -177,6 +178,7 @@ class QueuedJobs:
                 renewed = self.demands.of(job)
                 if renewed.pod_sets != job.pod_sets:
                     self._jobs[key] = renewed
+                    self._cluster.reservations.reserved.see_job(renewed)
                     self._stand(renewed, self._now)
             yield
 

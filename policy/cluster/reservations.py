@@ -68,7 +68,7 @@ class Reservations:
             self.given_up[reservation.name] = reservation
             return
         if reservation.reason == STARVING:
-            self.reserved.add(reservation)
+            self.reserved.add(reservation, cluster.job_members.all_for(reservation))
             cluster.states.assign_again({reservation.pod.uid} & cluster.pods.keys())
             return
         self.plans[reservation.name] = reservation

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import compress
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 MOST_KINDS = 20
 """The most kinds of granted pods that are looked at node by node. All others count as if they came to each node."""
 
+FEW = 20
+"""If fewer reserved nodes have changed, the arrays of the others are taken over."""
+
 
 @dataclass(slots=True)
 class OnNode:
@@ -55,7 +59,8 @@ class OnNode:
 class _Index:
     """All reserved nodes. ``latest`` is the latest promised start of a node, ``nodes_of`` has them by job.
 
-    ``whole``: the UIDs of the stand-ins of Jobs that wait as a whole, by job.
+    ``whole``: the UIDs of the stand-ins of Jobs that wait as a whole, by job. ``shared`` are nodes reserved for several
+    jobs.
 
     ``most_left``: of each resource the most that one of them may have beside what is reserved there, ``as_of`` so many
     changes of these nodes.
@@ -67,6 +72,7 @@ class _Index:
     latest: float
     names: frozenset[str]
     whole: dict[Key, str]
+    shared: frozenset[str]
     most_left: dict[str, int] = field(default_factory=dict)
     as_of: int = -1
 
@@ -92,7 +98,8 @@ class ReservedNodes:
     def __init__(self, cluster: Cluster) -> None:
         self.kept_out: set[str] = set()
         self._cluster = cluster
-        self._known = _Index(-1, {}, {}, 0.0, frozenset(), {})
+        self._known = _Index(-1, {}, {}, 0.0, frozenset(), {}, frozenset())
+        self._moves = 0
         self._with_room = (-1, -1, list[str]())
 
     def kept_from(self, pod: Pod) -> AbstractSet[str]:
@@ -238,30 +245,74 @@ class ReservedNodes:
     # The parts of an answer
 
     def _index(self) -> _Index:
-        reserved = self._cluster.reservations.reserved
-        if self._known.version != reserved.version:
-            before, self._known = self._known, self._build(reserved.version)
-            if not self._known.by_node.keys() <= before.by_node.keys():
-                self.kept_out.clear()  # who was granted before was not kept from the new one
+        reserved, moves = self._cluster.reservations.reserved, self._cluster.gates.moves_of_jobs
+        if (self._known.version, self._moves) != (reserved.version, moves):
+            reserved.see_gates(self._cluster.gates.line_of)
+            self._moves = moves
+            if changed := reserved.changed():
+                before, self._known = self._known, self._renewed(self._known, changed)
+                self._take_over_rows(before, self._known, changed)
+                if not self._known.by_node.keys() <= before.by_node.keys():
+                    self.kept_out.clear()  # who was granted before was not kept from the new one
+            self._known.version = reserved.version
         return self._known
 
-    def _build(self, version: int) -> _Index:
-        reservations = self._cluster.reservations
-        whole: dict[Key, str] = {}
-        by_node: dict[str, OnNode] = {}
-        nodes_of: dict[Key, set[str]] = {}
-        for each in reservations.reserved:
-            if reservations.is_reserved(each):
-                on = by_node.setdefault(each.node, OnNode())
-                on.members.append(each)
-                add(on.need, reservations.request_of(each))
+    def _renewed(self, before: _Index, changed: AbstractSet[str]) -> _Index:
+        """Returns the index as it is now. It looks at these nodes alone: each pod of a Job that comes changes one."""
+        by_node, nodes_of, whole = dict(before.by_node), dict(before.nodes_of), dict(before.whole)
+        now = {node: self._on_now(node) for node in changed}
+        members = [each for on in (*map(by_node.get, changed), *now.values()) if on for each in on.members]
+        of_jobs = {_job_of(each): before.nodes_of.get(_job_of(each), set[str]()) - changed for each in members}
+        for node, on in now.items():
+            by_node[node] = on
+            if not on.members:
+                del by_node[node]
+            for each in on.members:
+                of_jobs[_job_of(each)].add(node)
                 if is_member(each.pod.uid):
-                    whole[each.pod.namespace, each.job] = stand_in_of(each.pod.uid)
-                nodes_of.setdefault((each.pod.namespace, each.job), set()).add(each.node)
-        for on in by_node.values():
-            on.promised = min(each.promised_start for each in on.members)
-        latest = max((on.promised for on in by_node.values()), default=0.0)
-        return _Index(version, by_node, nodes_of, latest, frozenset(by_node), whole)
+                    self._note_whole(whole, each)
+        nodes_of |= of_jobs
+        for job in [job for job, nodes in of_jobs.items() if not nodes]:
+            del nodes_of[job]
+            whole.pop(job, None)
+        latest = max(map(attrgetter("promised"), by_node.values()), default=0.0)
+        shared = before.shared - changed | {node for node, on in now.items() if len(set(map(_job_of, on.members))) > 1}
+        return _Index(before.version, by_node, nodes_of, latest, frozenset(by_node), whole, shared)
+
+    def _on_now(self, node: str) -> OnNode:
+        reservations, on = self._cluster.reservations, OnNode()
+        on.members = [each for each in reservations.reserved.on(node) if reservations.is_reserved(each)]
+        on.need = total(map(reservations.request_of, on.members))
+        on.promised = min((each.promised_start for each in on.members), default=0.0)
+        return on
+
+    def _note_whole(self, whole: dict[Key, str], member: Reservation) -> None:
+        """Notes the stand-in of a Job; of Jobs of the same name that of the one for which nodes were reserved last."""
+        stand_in = stand_in_of(member.pod.uid)
+        if (known := whole.setdefault(_job_of(member), stand_in)) != stand_in:
+            both = (known, stand_in)
+            last = [each for each in self._cluster.reservations.reserved.of_stand_ins if each in both][-1]
+            whole[_job_of(member)] = last
+
+    def _take_over_rows(self, before: _Index, index: _Index, changed: AbstractSet[str]) -> None:
+        """Takes over the arrays of an index where only few nodes have changed, or are reserved no more."""
+        table = self._cluster.table
+        known: _Rows | None = table.attributes.memo.get("reserved")
+        if known is None or known.index is not before or len(changed) > FEW or not changed <= before.names:
+            return
+        stays, needs = np.ones(len(known.names), np.bool_), known.need.keys()
+        for at, on in [(known.names.index(name), index.by_node.get(name)) for name in changed - known.unknown]:
+            stays[at] = on is not None
+            if on is not None and not on.need.keys() <= needs:
+                return
+            known.promised[at] = on.promised if on is not None else 0.0
+            for resource, amounts in known.need.items():
+                amounts[at] = on.need.get(resource, 0) if on is not None else 0
+        names, need = list(compress(known.names, stays)), {each: known.need[each][stays] for each in needs}
+        unknown = known.unknown & index.names
+        rows = _Rows(index, names, known.rows[stays], unknown, need, known.promised[stays])
+        table.attributes.memo["reserved"] = rows
+        table.follow(index.names)
 
     def _rows(self, index: _Index) -> _Rows:
         """Returns the arrays of the index. They hold until a node comes or goes."""
@@ -330,9 +381,11 @@ class ReservedNodes:
         On its own node it comes before those for whom the node was reserved later.
         """
         cluster, own = self._cluster, self._cluster.reservations.reserved.of_pod(pod.uid)
-        kept: dict[str, dict[str, int]] = {}
         index = self._index()
-        for name, on in index.by_node.items():
+        shared = (index.nodes_of[job] & index.shared) | ({own.node} & index.names if own is not None else set())
+        kept = {name: index.by_node[name].need for name in index.names - index.nodes_of[job] - shared}
+        for name in shared:
+            on = index.by_node[name]
             mine = own if own is not None and own.node == name else None
             if job in index.whole:
                 mine = next((each for each in on.members if (each.pod.namespace, each.job) == job), None)
@@ -385,6 +438,10 @@ class ReservedNodes:
             lacks |= (need > 0) & (self._left(there, resource) < 0 if resource in table.columns else True)
         full = {*compress(there.names, lacks.tolist()), *there.unknown}
         return set[str]().union(*(nodes for nodes in index.nodes_of.values() if nodes.isdisjoint(full)))
+
+
+def _job_of(reservation: Reservation) -> Key:
+    return reservation.pod.namespace, reservation.job
 
 
 def is_behind(each: Reservation, other: Reservation) -> bool:

@@ -106,6 +106,11 @@ def stand_in_of(uid: str) -> str:
     return uid.rpartition("/")[0]
 
 
+def number_of_member(uid: str) -> int:
+    """Returns the number of such a member."""
+    return int(uid.rpartition("/")[2])
+
+
 def waiting(job: QueuedJob) -> list[int]:
     """Returns for how many pods of each pod set a job waits: all of them, or those by which an elastic Job may grow."""
     return [each.count for each in job.pod_sets] if job.suspended or not job.least else [job.lacking]

@@ -8,11 +8,14 @@ Starving: nobody is evicted, and nothing is counted. A reserved node takes no ot
 (seed: reserve action, Reserved).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from policy.objects.pod import JobMember
-from policy.objects.queued_job import PREFIX, is_member, stand_in_of
+from policy.objects.come_members import ComeMembers
+from policy.objects.owned_pods import owner_uid
+from policy.objects.pod import Pod
+from policy.objects.queued_job import QueuedJob, is_member, stand_in_of, uid_of_stand_in
 
 RECLAIM = "Reclaim"
 STARVING = "Starving"
@@ -74,7 +77,10 @@ class Reserved:
         """Counts changes, also of the pods that nodes are reserved for."""
         self.by_name: dict[str, Reservation] = {}
         self._by_uid: dict[str, Reservation] = {}
+        self._by_node: dict[str, dict[str, Reservation]] = {}
         self.of_stand_ins: dict[str, dict[str, Reservation]] = {}
+        self._members: dict[str, ComeMembers] = {}
+        self._unread: set[str] = set()
 
     def __len__(self) -> int:
         return len(self.by_name)
@@ -82,11 +88,50 @@ class Reserved:
     def __iter__(self) -> Iterator[Reservation]:
         return iter(self.by_name.values())
 
-    def see(self, uid: str, job: JobMember | None = None) -> None:
-        """Notes that a pod has changed, or is gone. ``job``: to which it belongs."""
-        if self.of_stand_ins:
-            self.version += uid in self.of_stand_ins or (job is not None and f"{PREFIX}{job.uid}" in self.of_stand_ins)
-        self.version += uid in self._by_uid
+    def see(self, pod: Pod | None, before: Pod | None) -> None:
+        """Sees a pod that has changed since ``before``; None if it is not there."""
+        either = pod or before
+        if either is None or not self.by_name:
+            return
+        if (own := self._by_uid.get(either.uid)) is not None:
+            self.version += 1
+            if pod is None or before is None or _place_of(pod) != _place_of(before):
+                self._unread.add(own.node)
+        if (members := self._members.get(either.uid)) is not None:
+            self.version += 1
+            self._unread |= members.see_stand_in(there=pod is not None)
+        for uid in {_stand_in_above(each) for each in (pod, before) if each is not None} if self._members else ():
+            if (members := self._members.get(uid)) is not None:
+                own_pods = (each if _belongs_to(each, uid, members.namespace) else None for each in (pod, before))
+                self.version += 1
+                self._unread |= members.see(*own_pods)
+
+    def see_job(self, job: QueuedJob) -> None:
+        """Sees a Job that waits as a whole, and may request something else than before."""
+        if (members := self._members.get(uid_of_stand_in(job.uid))) is not None:
+            self.version += 1
+            self._unread |= members.see_job(job)
+
+    def see_gates(self, line_of: Callable[[str], object]) -> None:
+        """Sees which stand-ins wait in a line at gates: before their start no pods of theirs count as having come."""
+        for stand_in, members in self._members.items():
+            if changed := members.see_gate(waits=line_of(stand_in) is not None):
+                self.version += 1
+                self._unread |= changed
+
+    def changed(self) -> AbstractSet[str]:
+        """Returns the nodes on which something else may be reserved than when it was last asked."""
+        changed, self._unread = self._unread, set()
+        return changed
+
+    def on(self, node: str) -> Iterable[Reservation]:
+        """Returns the reservations on a node."""
+        return self._by_node.get(node, {}).values()
+
+    def has_come(self, reservation: Reservation) -> bool:
+        """Whether the member of a Job that waits as a whole, and has started, has come to its node."""
+        members = self._members.get(stand_in_of(reservation.pod.uid))
+        return members is not None and members.has_come(reservation)
 
     def get(self, name: str) -> Reservation | None:
         """Returns the reservation of this name."""
@@ -106,12 +151,18 @@ class Reserved:
         """Returns the reservations for the members of a job."""
         return [each for each in self if (each.pod.namespace, each.job) == (namespace, job)]
 
-    def add(self, reservation: Reservation) -> None:
-        """Reserves a node for a member of a job."""
+    def add(self, reservation: Reservation, pods: Iterable[Pod] = ()) -> None:
+        """Reserves a node for a member of a job. ``pods``: its stand-in and its pods, if it waits as a whole."""
         self.version += 1
+        self._unread.add(reservation.node)
         self.by_name[reservation.name] = self._by_uid[reservation.pod.uid] = reservation
+        self._by_node.setdefault(reservation.node, {})[reservation.name] = reservation
         if is_member(reservation.pod.uid):
-            self.of_stand_ins.setdefault(stand_in_of(reservation.pod.uid), {})[reservation.name] = reservation
+            stand_in = stand_in_of(reservation.pod.uid)
+            self.of_stand_ins.setdefault(stand_in, {})[reservation.name] = reservation
+            if stand_in not in self._members:
+                self._members[stand_in] = self._come(reservation.pod.namespace, stand_in, pods)
+            self._members[stand_in].reserve(reservation)
 
     def remove(self, name: str) -> Reservation | None:
         """Removes a reservation; returns it, if there was one."""
@@ -119,8 +170,46 @@ class Reserved:
         self.version += 1
         if reservation is not None and self._by_uid.get(reservation.pod.uid) is reservation:
             del self._by_uid[reservation.pod.uid]
-        if reservation is not None and (own := self.of_stand_ins.get(stand_in_of(reservation.pod.uid))) is not None:
-            own.pop(name, None)
-            if not own:
-                del self.of_stand_ins[stand_in_of(reservation.pod.uid)]
+        if reservation is not None:
+            self._remove_from_node(reservation)
+            self._remove_of_job(reservation)
         return reservation
+
+    def _remove_from_node(self, reservation: Reservation) -> None:
+        self._unread.add(reservation.node)
+        there = self._by_node[reservation.node]
+        del there[reservation.name]
+        if not there:
+            del self._by_node[reservation.node]
+
+    def _remove_of_job(self, reservation: Reservation) -> None:
+        stand_in = stand_in_of(reservation.pod.uid)
+        if (own := self.of_stand_ins.get(stand_in)) is not None:
+            own.pop(reservation.name, None)
+            self._members[stand_in].lift(reservation)
+            if not own:
+                del self.of_stand_ins[stand_in], self._members[stand_in]
+
+    def _come(self, namespace: str, stand_in: str, pods: Iterable[Pod]) -> ComeMembers:
+        """Returns which members of a Job have come, as its pods are."""
+        members = ComeMembers(namespace)
+        for pod in pods:
+            if pod.uid == stand_in:
+                members.see_stand_in(there=True)
+            else:
+                members.see(pod)
+        return members
+
+
+def _place_of(pod: Pod) -> tuple[object, ...]:
+    """Returns what decides whether a node is kept for a pod, and how much of it."""
+    return pod.node, pod.terminating, pod.finished, pod.request
+
+
+def _stand_in_above(pod: Pod) -> str:
+    return uid_of_stand_in(owner_uid(pod))
+
+
+def _belongs_to(pod: Pod | None, stand_in: str, namespace: str) -> bool:
+    """Whether a pod is one of the Job with this stand-in."""
+    return pod is not None and pod.namespace == namespace and _stand_in_above(pod) == stand_in

@@ -26,9 +26,10 @@ HISTORY = {
     "Branches": ("stale",),
     "Account": ("lent",),
     "Gangs": ("_backoff", "_refused"),
-    "ReservedNodes": ("_known", "kept_out", "_with_room"),
-    "Reserved": ("version",),
-    "JobMembers": ("_known", "_latest", "_come"),
+    "ReservedNodes": ("_known", "kept_out", "_with_room", "_moves"),
+    "Reserved": ("version", "_unread"),
+    "ComeMembers": ("_come", "_at_gate", "_asks"),
+    "JobMembers": ("_known", "_latest"),
     "Attempts": ("unschedulable_since", "untried_since"),
     "QueueingHints": ("helped", "_rooms", "_looked", "_less_is_reserved"),
     "QueueChanges": ("_begun", "_queues", "_membership"),
@@ -37,7 +38,7 @@ HISTORY = {
     "Deletions": ("now",),
     "Protection": ("now", "_bound", "_jobs", "_starts"),
     "Deadlines": ("_heap",),
-    "Gates": ("_generations", "_since"),
+    "Gates": ("_generations", "_since", "moves_of_jobs"),
     "Line": ("arrivals",),
     "OtherJobs": ("_labels",),
     "QueuedJobs": ("_now", "_made", "late", "_settled"),
@@ -61,7 +62,7 @@ HISTORY = {
 """What by the name of a class depends on how something came about, or is worked out anew when it is asked for."""
 BOUNDED = (
     *("_store", "_settings", "_log", "_rows", "_watched", "columns", "memo", "_known", "_labels"),
-    *("late", "ended", "kept_out", "evictions", "_latest"),
+    *("late", "ended", "kept_out", "evictions", "_latest", "_unread"),
     *("_same", "_without_claims", "_by_code", "_free_codes", "_free_slots", "_namespace_column", "_label_columns"),
 )
 """What need not be empty when all is gone: it does not grow with what there was."""
