@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 from policy.objects.job import ALONE, Job
 from policy.objects.job_kind import JOB
-from policy.objects.pod import JobMember
+from policy.objects.pod import JobMember, Pod
 from policy.objects.queued_job import (
     PREFIX,
+    PodSet,
+    QueuedJob,
     is_member,
     key_of,
     number_of_member,
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
 
     from policy.cluster.cluster import Cluster
     from policy.cluster.gates import Where
-    from policy.objects.pod import Pod
-    from policy.objects.queued_job import QueuedJob
     from policy.objects.reservation import Reservation
 
 MOST = 500
@@ -165,6 +165,8 @@ class JobMembers:
     def _of(self, namespace: str, name: str, stand_in: str) -> _Known | None:
         """Returns what is known of a Job. Once that is forgotten, as it has started, it counts as it was before."""
         known, job = self._known.get(stand_in), self._cluster.queued_jobs.get(key_of(JOB, namespace, name))
+        if known is None and job is None:
+            known = self._as_its_pods(namespace, name, stand_in)
         if job is None or uid_of_stand_in(job.uid) != stand_in or (known is not None and known.job is job):
             return known
         if job.least:
@@ -174,6 +176,21 @@ class JobMembers:
             self._known[stand_in] = known
         else:
             self._latest = known
+        return known
+
+    def _as_its_pods(self, namespace: str, name: str, stand_in: str) -> _Known | None:
+        """Returns what its first pod tells of a Job that had started before this process did, and has reserved nodes.
+
+        The Job itself says only how many pods it has.
+        """
+        job, pod = self._cluster.batch_jobs.get((namespace, name)), next(self._pods(namespace, stand_in), None)
+        reserved = stand_in in self._cluster.reservations.reserved.of_stand_ins
+        if not reserved or pod is None or job is None or job.least or uid_of_stand_in(job.uid) != stand_in:
+            return None
+        alike = Pod(pod.uid, namespace, name, pod.request, pod.priority, constraints=pod.constraints, labels=pod.labels)
+        sets = (PodSet(alike, job.parallelism),)
+        as_it_was = QueuedJob(namespace, name, job.uid, sets, job.parallelism, suspended=False)
+        known = self._known[stand_in] = self._new(as_it_was, stand_in)
         return known
 
     def _new(self, job: QueuedJob, stand_in: str) -> _Known:

@@ -343,3 +343,23 @@ def test_of_very_many_that_starve_the_first_of_each_line_are_looked_at():
     cluster = two_nodes(jobs=[*crowd, job("urgent", priority=5)])
     oldest = [f"a/j{number:03}" for number in range(199, 199 - OF_A_LINE + 1, -1)]
     assert [each.title for each in in_turn(cluster, TERMS, NOW)] == ["a/urgent", *oldest]
+
+
+def test_nodes_stay_reserved_after_a_restart_while_its_pods_come():
+    before = two_nodes()
+    begins(before)
+    comes(before, 0, "n2")
+    cluster = seen(sized("n1", cpu=4), sized("n2", cpu=4))
+    cluster.upsert_namespace(Namespace("a", gated=True, queues_jobs=True))
+    cluster.protection.pass_time(NOW)
+    for each in before.reservations.reserved:
+        cluster.upsert_reservation(each)
+    cluster.batch_jobs.upsert(BatchJob("a", "big", "uid-big", ours=True, parallelism=2))
+    comes(cluster, 0, "n2")
+    comes(cluster, 1)
+    reserve_all(divided(cluster))
+    assert "n1" in reserved(cluster).values()
+    assert refused(cluster, sized_pod("endless")) == "node-reserved"
+    assert refused(cluster, its_pod(1)) is None
+    comes(cluster, 1, "n1")
+    assert not any(map(cluster.reservations.is_reserved, cluster.reservations.reserved))
