@@ -637,6 +637,7 @@ def test_no_eviction_for_a_promise_begins_in_a_namespace_where_they_hang(monkeyp
 
 @pytest.mark.parametrize("change", ["gone", "shorter", "unready", "old"])
 def test_who_is_not_late_any_more_is_not_evicted(change, monkeypatch):
+    monkeypatch.setattr(promises, "AT_ONCE", 1)  # the second is decided about after the first is evicted
     world = late_for_it("late1", "late2")
 
     def changes():
