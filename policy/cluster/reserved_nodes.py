@@ -323,7 +323,8 @@ class ReservedNodes:
         rows = self._cluster.table.rows
         names = [name for name in index.by_node if name in rows]
         resources = {resource for on in index.by_node.values() for resource in on.need}
-        need = {each: np.array([index.by_node[name].need.get(each, 0) for name in names]) for each in resources}
+        needs = [index.by_node[name].need for name in names]
+        need = {each: np.array([one.get(each, 0) for one in needs], np.int64) for each in resources}
         numbers = np.array([rows[name] for name in names], np.intp)
         promised = np.array([index.by_node[name].promised for name in names], np.float64)
         known = memo["reserved"] = _Rows(index, names, numbers, index.by_node.keys() - rows.keys(), need, promised)

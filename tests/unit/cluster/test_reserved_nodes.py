@@ -135,3 +135,12 @@ def test_room_beside_many_reserved_nodes_takes_few_lines(rest):
         return lines_of(lambda uid: has_room_for_all(cluster, cluster.pods[uid]), "job/uid-late")
 
     assert steps(60) == steps(6)
+
+
+def test_what_is_reserved_on_nodes_that_are_gone_takes_no_room():
+    cluster = reserving(2, job("late", pods=1, cpu=1, age=5))
+    stand_in = cluster.pods["job/uid-late"]
+    assert has_room_for_all(cluster, stand_in)
+    for name in {each.node for each in cluster.reservations.reserved}:
+        cluster.delete_node(name)
+    assert has_room_for_all(cluster, stand_in)
