@@ -20,6 +20,7 @@ from policy.cluster import assumed
 from policy.cluster.job_members import WHOLE
 from policy.nodes import fit
 from policy.objects.job import job_name
+from policy.objects.quantity import LARGEST
 from policy.objects.queued_job import PREFIX, is_member, stand_in_of
 from policy.objects.resources import add, total
 
@@ -224,7 +225,7 @@ class ReservedNodes:
             free[there.rows[closed]] = 0
         for resource, amounts in need.items():
             if (column := table.columns.get(resource)) is not None:
-                free[there.rows, column] -= np.where(closed, amounts, 0)
+                free[there.rows, column] = np.maximum(free[there.rows, column], 0) - np.where(closed, amounts, 0)
         return free
 
     def _leave_own_out(
@@ -240,7 +241,7 @@ class ReservedNodes:
                 closed[at] &= bool(others)
                 kept = total(map(self._cluster.reservations.request_of, others))
                 for resource, amounts in need.items():
-                    amounts[at] = kept.get(resource, 0)
+                    amounts[at] = _at_most(kept, resource)
 
     # The parts of an answer
 
@@ -307,7 +308,7 @@ class ReservedNodes:
                 return
             known.promised[at] = on.promised if on is not None else 0.0
             for resource, amounts in known.need.items():
-                amounts[at] = on.need.get(resource, 0) if on is not None else 0
+                amounts[at] = _at_most(on.need, resource) if on is not None else 0
         names, need = list(compress(known.names, stays)), {each: known.need[each][stays] for each in needs}
         unknown = known.unknown & index.names
         rows = _Rows(index, names, known.rows[stays], unknown, need, known.promised[stays])
@@ -324,7 +325,7 @@ class ReservedNodes:
         names = [name for name in index.by_node if name in rows]
         resources = {resource for on in index.by_node.values() for resource in on.need}
         needs = [index.by_node[name].need for name in names]
-        need = {each: np.array([one.get(each, 0) for one in needs], np.int64) for each in resources}
+        need = {each: np.array([_at_most(one, each) for one in needs], np.int64) for each in resources}
         numbers = np.array([rows[name] for name in names], np.intp)
         promised = np.array([index.by_node[name].promised for name in names], np.float64)
         known = memo["reserved"] = _Rows(index, names, numbers, index.by_node.keys() - rows.keys(), need, promised)
@@ -354,7 +355,7 @@ class ReservedNodes:
         """Returns what each of these nodes has of a resource beside what is reserved there."""
         table, column, reserved = self._cluster.table, self._cluster.table.columns[resource], there.need.get(resource)
         left = table.allocatable[:, column].take(there.rows) - table.used[:, column].take(there.rows)
-        return left if reserved is None else left - reserved
+        return left if reserved is None else np.maximum(left, 0) - reserved  # so that it stays within 64 bits
 
     def _without_room(self, pod: Pod, index: _Index) -> AbstractSet[str]:
         """Returns the nodes without room for a pod of another job beside what is reserved."""
@@ -439,6 +440,11 @@ class ReservedNodes:
             lacks |= (need > 0) & (self._left(there, resource) < 0 if resource in table.columns else True)
         full = {*compress(there.names, lacks.tolist()), *there.unknown}
         return set[str]().union(*(nodes for nodes in index.nodes_of.values() if nodes.isdisjoint(full)))
+
+
+def _at_most(need: Resources, resource: str) -> int:
+    """Returns what is reserved of a resource, as far as an array can hold it: no node has more."""
+    return min(need.get(resource, 0), LARGEST)
 
 
 def _job_of(reservation: Reservation) -> Key:

@@ -71,6 +71,7 @@ def test_a_large_job_starts_as_promised_and_short_pods_run_meanwhile(cluster, qu
     assert not mine.pods, "no Job starts into what is reserved"
 
     wait_until(lambda: len(bound(mine)) == 2, "the large Job runs", 120)
+    wait_until(lambda: "startTime" in cluster.api.get("jobs", "big", queued)["status"], "its controller tells")
     began = datetime.fromisoformat(cluster.api.get("jobs", "big", queued)["status"]["startTime"])
     assert -2 < (began - start).total_seconds() < LATE, f"it began at {began}, and {start} was promised"
     assert (datetime.now(UTC) - start).total_seconds() < LATE
