@@ -225,7 +225,7 @@ class ReservedNodes:
             free[there.rows[closed]] = 0
         for resource, amounts in need.items():
             if (column := table.columns.get(resource)) is not None:
-                free[there.rows, column] = np.maximum(free[there.rows, column], 0) - np.where(closed, amounts, 0)
+                free[there.rows, column] = _less(free[there.rows, column], np.where(closed, amounts, 0))
         return free
 
     def _leave_own_out(
@@ -355,7 +355,7 @@ class ReservedNodes:
         """Returns what each of these nodes has of a resource beside what is reserved there."""
         table, column, reserved = self._cluster.table, self._cluster.table.columns[resource], there.need.get(resource)
         left = table.allocatable[:, column].take(there.rows) - table.used[:, column].take(there.rows)
-        return left if reserved is None else np.maximum(left, 0) - reserved  # so that it stays within 64 bits
+        return left if reserved is None else _less(left, reserved)
 
     def _without_room(self, pod: Pod, index: _Index) -> AbstractSet[str]:
         """Returns the nodes without room for a pod of another job beside what is reserved."""
@@ -440,6 +440,11 @@ class ReservedNodes:
             lacks |= (need > 0) & (self._left(there, resource) < 0 if resource in table.columns else True)
         full = {*compress(there.names, lacks.tolist()), *there.unknown}
         return set[str]().union(*(nodes for nodes in index.nodes_of.values() if nodes.isdisjoint(full)))
+
+
+def _less(there: NDArray[np.int64], reserved: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Returns what is left beside what is reserved, but not less than an array can hold."""
+    return np.maximum(there, reserved - LARGEST) - reserved
 
 
 def _at_most(need: Resources, resource: str) -> int:
