@@ -10,7 +10,6 @@ from app.actuators.events import IS_TRIED_AGAIN
 from app.checks.finding import Finding, info, warning
 from app.client import HANGS
 from policy.explain.unanswered import unanswered_in
-from policy.quota.rules import named_in
 
 RECENT = 900.0
 """Seconds for which an event counts: the API server keeps events for an hour, and the cause may be gone by then."""
@@ -24,8 +23,8 @@ LONGEST = 600
 def unanswered(events: list[dict[str, Any]], placed: list[dict[str, Any]], now: float) -> Iterator[Finding]:
     """Yields a finding for each scheduler and address that gave no answer lately, with the latest reason.
 
-    It is only an info if that scheduler has had answers since. ``events`` are of pods that were not scheduled, and
-    ``placed`` of those that were.
+    It is only an info if that scheduler has placed a pod since, as it would not without an answer. ``events`` are of
+    pods that were not scheduled, and ``placed`` of those that were.
     """
     latest: dict[tuple[str, str], tuple[float, str]] = {}
     for event in events:
@@ -33,16 +32,16 @@ def unanswered(events: list[dict[str, Any]], placed: list[dict[str, Any]], now: 
         if failed and at > now - RECENT:
             key = str(event.get("reportingComponent") or "unknown"), failed.url
             latest[key] = max(latest.get(key, (0.0, "")), (at, failed.why))
-    answers: dict[str, float] = {}
-    for event in (*placed, *(each for each in events if named_in(str(each.get("message"))))):
+    last: dict[str, float] = {}
+    for event in placed:
         scheduler = str(event.get("reportingComponent") or "unknown")
-        answers[scheduler] = max(answers.get(scheduler, 0.0), _time_of(event))
+        last[scheduler] = max(last.get(scheduler, 0.0), _time_of(event))
     for (scheduler, url), (at, why) in sorted(latest.items()):
         text = f"the scheduler {scheduler} got no answer from {url} {max(0.0, now - at):.0f} s ago: {why}"
         if any(late in why for late in LATE) and CONNECTING not in why:
             text += f"; {HANGS}"
-        if answers.get(scheduler, 0.0) > at:
-            yield info(f"{text}. It has had answers since, so this is over")
+        if last.get(scheduler, 0.0) > at:
+            yield info(f"{text}. It has placed a pod since, so this is over if it asks that address about all pods")
         else:
             yield warning(f"{text}. If a pod that names this scheduler has got a node since, this is over")
 

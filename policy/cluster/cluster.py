@@ -48,6 +48,7 @@ from policy.objects.membership import Membership, Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod
 from policy.objects.queue import Queue
+from policy.objects.queued_job import uid_of_stand_in
 from policy.objects.reservation import Reservation
 from policy.quota import exempt
 from policy.quota.admission import Rules
@@ -375,6 +376,8 @@ class Cluster:
         """Adds or changes a Job. Pods of it that wait may be let in now, or no longer, by how long it says they run."""
         before = self.batch_jobs.get(job.key)
         self.batch_jobs.upsert(job)
+        if before is None or before.parallelism != job.parallelism:
+            self.reservations.reserved.see_anew(uid_of_stand_in(job.uid))
         bounds.job_changed(self, before, job)
 
     def delete_batch_job(self, key: Key) -> None:

@@ -84,6 +84,8 @@ class Reservations:
             cluster.generations.admission += 1
             if (stand_in := stand_in_of(lifted.pod.uid)) not in self.reserved.of_stand_ins:
                 cluster.job_members.forget(stand_in)
+            if not len(self.reserved):
+                self.nodes.kept_out.clear()  # nobody is kept from anywhere now
             cluster.states.assign_again({lifted.pod.uid} & cluster.pods.keys())
             cluster.hints.less_is_reserved()
         reservation = self.plans.pop(name, None)
@@ -113,6 +115,8 @@ class Reservations:
                 for reservation in there:
                     self.reserved.remove(reservation.name)
                     self.plans.pop(reservation.name, None)
+                    if (stand_in := stand_in_of(reservation.pod.uid)) not in self.reserved.of_stand_ins:
+                        self._cluster.job_members.forget(stand_in)
 
     @contextmanager
     def without(self, name: str) -> Iterator[None]:

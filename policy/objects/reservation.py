@@ -112,6 +112,12 @@ class Reserved:
             self.version += 1
             self._unread |= members.see_job(job)
 
+    def see_anew(self, stand_in: str) -> None:
+        """Sees that something else is known of a Job, so that other pods of it may be expected on its nodes."""
+        if own := self.of_stand_ins.get(stand_in):
+            self.version += 1
+            self._unread |= {each.node for each in own.values()}
+
     def see_gates(self, line_of: Callable[[str], object]) -> None:
         """Sees which stand-ins wait in a line at gates: before their start no pods of theirs count as having come."""
         for stand_in, members in self._members.items():

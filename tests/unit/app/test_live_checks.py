@@ -36,26 +36,25 @@ def test_an_address_that_refuses_connections_is_named_once_with_the_latest_reaso
     assert found.endswith("dial tcp 127.0.0.1:9: connect: connection refused")
 
 
-OURS = "0/1 nodes are available: 1 ElasticQuota max exceeded: cpu."
+OURS = "0/1 nodes are available: 1 ElasticQuota max exceeded: cpu."  # tells nothing of the extenders after this one
 
 
 @pytest.mark.parametrize(
     ("later", "placed", "over"),
     [
         ([], [], False),
-        ([event(OURS, ago=9)], [], True),
-        ([event(OURS, ago=11)], [], False),
+        ([event(OURS, ago=9)], [], False),
         ([event("0/1 nodes are available: 1 Insufficient cpu.", ago=9)], [], False),
         ([], [event("Successfully assigned a/p to n", ago=9)], True),
         ([], [event("Successfully assigned a/p to n", ago=11)], False),
         ([], [event("Successfully assigned a/p to n", ago=9, reportingComponent="other")], False),
     ],
 )
-def test_a_scheduler_that_has_had_answers_since_needs_nobody_to_act(later, placed, over):
+def test_a_scheduler_that_has_placed_a_pod_since_needs_nobody_to_act(later, placed, over):
     [found] = unanswered([event(REFUSED), *later], placed, NOW)
     assert found.severity == ("info" if over else "warning")
     assert found.text.endswith(
-        ". It has had answers since, so this is over"
+        ". It has placed a pod since, so this is over if it asks that address about all pods"
         if over
         else ". If a pod that names this scheduler has got a node since, this is over"
     )

@@ -50,3 +50,16 @@ def test_who_was_kept_from_reserved_nodes_may_come_to_one_reserved_since():
     cluster.upsert_pod(waiting("next"), now=0)
     reserve_all(cluster)
     assert [pod.uid for pod in nodes.may_come()] == ["granted"]
+
+
+def test_who_was_kept_from_nodes_may_come_once_nothing_is_reserved():
+    cluster = seen(sized("n1", cpu=8), waiting("big", 6))
+    reserve_all(cluster)
+    [reservation] = cluster.reservations.reserved
+    granted, nodes = sized_pod("granted", 1), cluster.reservations.nodes
+    cluster.upsert_pod(granted, now=0)
+    cluster.grant(granted, 0)
+    nodes.note_answer(granted, {"n1"})
+    cluster.delete_reservation(reservation.name)
+    cluster.upsert_reservation(reservation)
+    assert [pod.uid for pod in nodes.may_come()] == ["granted"]

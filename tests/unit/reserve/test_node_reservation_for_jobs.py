@@ -363,3 +363,26 @@ def test_nodes_stay_reserved_after_a_restart_while_its_pods_come():
     assert refused(cluster, its_pod(1)) is None
     comes(cluster, 1, "n1")
     assert not any(map(cluster.reservations.is_reserved, cluster.reservations.reserved))
+
+
+def test_a_preview_keeps_nothing_of_jobs_for_which_nothing_is_reserved():
+    cluster = two_nodes(jobs=[job("big"), job("more", pods=1, cpu=2)])
+    for each in list(cluster.reservations.reserved):
+        cluster.delete_reservation(each.name)
+    assert [each for each in preview(cluster, in_turn(cluster, TERMS, NOW), TERMS, NOW) if each and each.places]
+    assert cluster.job_members._known == {}
+
+
+def test_a_job_that_is_seen_after_its_pods_and_nodes_has_them_kept():
+    before = two_nodes()
+    begins(before)
+    comes(before, 0, "n2")
+    cluster = seen(sized("n1", cpu=4), sized("n2", cpu=4))
+    cluster.upsert_namespace(Namespace("a", gated=True, queues_jobs=True))
+    for each in before.reservations.reserved:
+        cluster.upsert_reservation(each)
+    comes(cluster, 0, "n2")
+    comes(cluster, 1)
+    assert cluster.reservations.nodes.on("n1") is None, "nobody knows yet how many pods it has"
+    cluster.upsert_batch_job(BatchJob("a", "big", "uid-big", ours=True, parallelism=2))
+    assert [each.node for each in cluster.reservations.nodes.on("n1").members] == ["n1"]
