@@ -49,9 +49,10 @@ class Api:
         self.ca_file = ca_file
         self.token = token
         self._kinds: dict[tuple[str, str], tuple[str, bool]] = {}
+        context = ssl.create_default_context(cafile=str(ca_file))
         self._client = httpx.Client(
             base_url=url,
-            verify=ssl.create_default_context(cafile=str(ca_file)),
+            transport=httpx.HTTPTransport(verify=context, trust_env=False, retries=3),  # of connections, not requests
             headers={"Authorization": f"Bearer {token}"},
             timeout=30,
             trust_env=False,

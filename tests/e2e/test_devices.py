@@ -29,7 +29,7 @@ from tests.controlplane.quotaward import Quotaward
 from tests.controlplane.scheduler import Scheduler, extender
 from tests.e2e.test_queued_jobs import queued, suspended  # noqa: F401 - a fixture
 from tests.e2e.test_queued_jobs_policy import controllers, installed  # noqa: F401 - fixtures
-from tests.e2e.waiting import bound, ensure_for, evicted, wait_for
+from tests.e2e.waiting import bound, ensure_for, evicted, evicts, wait_for
 
 CAPABILITY = f"Queue capability exceeded: {GPU}"
 MAX = f"ElasticQuota max exceeded: {GPU}"
@@ -201,7 +201,7 @@ def test_what_the_settings_say_of_a_class_is_enough_to_take_its_devices_back(clu
         cluster.api.create(claiming("owner", b, resourceClaimTemplateName="one"))
         if said:
             wait_for(owning, bound=1)
-            assert len(evicted(borrowing)) == 1
+            evicts(1, borrowing)
         else:
             ensure_for(5, lambda: not evicted(borrowing), "nobody knows where they would help")
 

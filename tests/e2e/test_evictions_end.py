@@ -7,7 +7,7 @@ from tests.controlplane.objects import condition, is_bound
 from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import Quotaward
 from tests.controlplane.scheduler import Scheduler, extender
-from tests.e2e.waiting import ensure_for, evicted
+from tests.e2e.waiting import ensure_for, evicted, evicts
 from tests.e2e.worlds import Load, Team, World
 
 QUIET = 3
@@ -81,5 +81,5 @@ def test_evictions_end_and_none_is_in_vain_where_evicted_pods_are_made_anew(clus
         comes(world.then, then)
         wait_until(at_rest, "all is as it should be", detail=seen)
         ensure_for(QUIET, at_rest, "it stays so")
-        assert len(evicted(lending)) == world.evicted
+        evicts(world.evicted, lending)
         assert not evicted(taking), "nobody was evicted who had taken back"

@@ -8,7 +8,7 @@ from tests.controlplane.objects import pod, pods
 from tests.controlplane.pod_groups import install_pod_groups, members, pod_group
 from tests.controlplane.processes import wait_until
 from tests.controlplane.scheduler import Scheduler
-from tests.e2e.waiting import bound, evicted, wait_for
+from tests.e2e.waiting import bound, evicted, evicts, wait_for
 
 SYSTEM = "kube-system"
 SOON = 10
@@ -43,7 +43,7 @@ def test_a_pod_that_is_critical_to_a_full_node_is_bound_as_soon_as_without_us(
     wait_for(watching, bound=4)
     wait_until(lambda: _used(quotaward) == "4", "the quota is known")
     critical(node)
-    assert len(evicted(watching)) == 1
+    evicts(1, watching)
 
 
 def test_without_us_it_is_bound_as_well(cluster, watch, critical):
@@ -65,7 +65,7 @@ def test_so_it_is_where_it_falls_into_the_queue_default(cluster, quotaward, sche
     wait_until(lambda: bound(others) == {"dns"}, "what the system has is there, and its queue is full")
     critical(node)
     assert bound(others) == {"dns", "cni"}
-    assert len(evicted(watching)) == 1
+    evicts(1, watching)
 
 
 def test_so_it_is_on_a_node_that_is_held_for_a_gang(cluster, quotaward, scheduler, watch, critical):

@@ -8,7 +8,7 @@ import pytest
 from tests.controlplane.objects import pods
 from tests.controlplane.pod_groups import install_pod_groups, members, pod_group
 from tests.controlplane.processes import wait_until
-from tests.e2e.waiting import bound, ensure_for, evicted, wait_for
+from tests.e2e.waiting import bound, ensure_for, evicted, evicts, wait_for
 
 LONG = bool(os.environ.get("QUOTAWARD_LONG"))
 KIND = "podgroups.scheduling.x-k8s.io"
@@ -96,7 +96,7 @@ def test_a_gang_takes_back_all_that_it_needs_or_nothing(cluster, scheduler, watc
     cluster.api.delete_all("pods", owning)
     cluster.api.create_all(gang("right", owning, minimum=4))
     wait_until(lambda: len(bound(owners)) == 4, "all of it runs", timeout=30)
-    assert len(evicted(borrowers)) == 4
+    evicts(4, borrowers)
 
 
 def test_a_gang_that_would_itself_borrow_takes_nothing_and_holds_nothing(cluster, quotaward, scheduler, watch, gang):

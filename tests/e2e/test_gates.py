@@ -16,7 +16,7 @@ from tests.controlplane.pod_groups import install_pod_groups, members, pod_group
 from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import Quotaward
 from tests.controlplane.scheduler import Scheduler, extender
-from tests.e2e.waiting import ensure_for, evicted, wait_for
+from tests.e2e.waiting import ensure_for, evicts, wait_for
 
 KIND = "podgroups.scheduling.x-k8s.io"
 LONG = bool(os.environ.get("QUOTAWARD_LONG"))
@@ -164,7 +164,7 @@ def test_a_gang_is_ungated_whole_and_a_gated_pod_takes_back_as_fast_as_another(
     ensure_for(2, lambda: sum(map(is_gated, owning.pods)) == 3, "those that are there wait for the last one")
     cluster.api.create(late)
     wait_for(owning, bound=5)
-    assert len(evicted(borrowing)) == 6
+    evicts(6, borrowing)
 
 
 @pytest.mark.timeout(900)

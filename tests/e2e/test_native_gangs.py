@@ -9,7 +9,7 @@ from tests.controlplane.pod_groups import NATIVE, NATIVE_GATE, NATIVE_SERVED
 from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import install_definitions
 from tests.controlplane.scheduler import Scheduler, extender
-from tests.e2e.waiting import OVER_MAX, bound, ensure_for, evicted, is_refused, wait_for
+from tests.e2e.waiting import OVER_MAX, bound, ensure_for, evicted, evicts, is_refused, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_a_group_evicts_borrowers_of_other_quotas_and_nobody_within_min(
     cluster.api.create_all(two_together(mine, high))
     if len(protected) == 1:
         wait_for(of_group, bound=2)
-        assert len(evicted(watching[lent])) == 2
+        evicts(2, watching[lent])
     ensure_for(4, lambda: not evicted(watching[own]), "who is within min stays")
     assert len(bound(of_group)) == (2 if len(protected) == 1 else 0)
 

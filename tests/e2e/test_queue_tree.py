@@ -7,7 +7,7 @@ import pytest
 
 from tests.controlplane.objects import condition, is_bound, pods
 from tests.controlplane.processes import wait_until
-from tests.e2e.waiting import bound, ensure_for, evicted, is_being_evicted, wait_for
+from tests.e2e.waiting import bound, ensure_for, evicted, evicts, is_being_evicted, wait_for
 
 LONG = bool(os.environ.get("QUOTAWARD_LONG"))
 ROWS = {  # specs of queues; by leaf: pods of one core that are created, pods that are to be bound
@@ -75,7 +75,8 @@ def test_a_department_takes_back_within_before_outside(cluster, scheduler, watch
     cluster.api.create_all(pods(4, teams["a1"]))
     wait_for(watches["a1"], bound=4)
     ensure_for(2, lambda: not evicted(watches["a1"]), "whoever was let in stays")
-    assert (len(evicted(watches["a2"])), len(evicted(watches["b1"]))) == (2, 2)
+    for each in ("a2", "b1"):
+        evicts(2, watches[each])
     assert [len(bound(watches[name])) for name in ("a1", "a2", "b1")] == [4, 4, 8]
 
 

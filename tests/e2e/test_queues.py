@@ -10,7 +10,7 @@ from tests.controlplane.objects import Object, condition, pod, pods
 from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import Quotaward
 from tests.controlplane.scheduler import Scheduler, extender
-from tests.e2e.waiting import bound, ensure_for, evicted, wait_for
+from tests.e2e.waiting import bound, ensure_for, evicted, evicts, wait_for
 
 LONG = bool(os.environ.get("QUOTAWARD_LONG"))
 FAIR_SHARE = "Namespace fair share exceeded"
@@ -102,12 +102,12 @@ def test_a_new_guarantee_takes_effect_and_costs_nobody_a_pod_until_its_owner_ask
     ensure_for(2, lambda: not evicted(borrowing), "nobody goes for a queue that has no pod")
     cluster.api.create_all(pods(3, b))
     wait_for(owning, bound=3)
-    assert len(evicted(borrowing)) == 3
+    evicts(3, borrowing)
 
     cluster.change_queue("b", guarantee={"resource": {"cpu": "5"}})
     cluster.api.create_all(pods(2, b, prefix="more"))
     wait_for(owning, bound=5)
-    assert len(evicted(borrowing)) == 5
+    evicts(5, borrowing)
 
     cluster.change_queue("b", weight=1)
     wait_until(lambda: _queue(quotaward, "b")["guarantee"] == {}, "the guarantee is gone")

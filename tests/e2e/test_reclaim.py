@@ -23,13 +23,7 @@ from tests.controlplane.pod_watch import PodWatch
 from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import Quotaward
 from tests.controlplane.scheduler import Scheduler, extender
-from tests.e2e.waiting import (
-    NO_MORE_TO_BORROW,
-    bound,
-    ensure_for,
-    evicted,
-    wait_for,
-)
+from tests.e2e.waiting import NO_MORE_TO_BORROW, bound, ensure_for, evicted, evicts, wait_for
 
 LONG = bool(os.environ.get("QUOTAWARD_LONG"))
 HELD = "node(s) held for a pod that is being given room"
@@ -81,7 +75,7 @@ def test_what_is_lent_comes_back_when_it_has_run_for_its_min_run_time_and_no_soo
     assert not evicted(borrowing)
     wait_for(owning, bound=1, timeout=60)
     assert datetime.now(UTC) - first >= timedelta(seconds=15)
-    assert len(evicted(borrowing)) == 1
+    evicts(1, borrowing)
 
 
 def test_a_pod_that_would_borrow_takes_nothing_from_a_borrower_at_any_priority(cluster, quotaward, scheduler, watch):
@@ -473,4 +467,4 @@ def test_victims_are_told_before_they_go_and_not_evicted_if_the_claimant_is_dele
         quotaward.start()
         wait_for(owning, bound=1, timeout=90)
         assert datetime.now(UTC) >= at
-        assert len(evicted(borrowing)) == 1
+        evicts(1, borrowing)

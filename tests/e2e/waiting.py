@@ -50,6 +50,15 @@ def evicted(*watches: PodWatch) -> set[str]:
     return gone.union(*(watch.ever(is_being_evicted) for watch in watches))
 
 
+def evicts(number: int, *watches: PodWatch) -> None:
+    """Waits until so many pods are seen to be evicted, and ensures that they are no more.
+
+    What another watch shows already, these may show a moment later.
+    """
+    wait_until(lambda: len(evicted(*watches)) >= number, f"{number} pods are evicted")
+    assert len(evicted(*watches)) == number
+
+
 def bound(watch: PodWatch) -> set[str]:
     """Names of the pods that are on nodes now."""
     return {pod["metadata"]["name"] for pod in watch.pods if is_bound(pod)}
