@@ -134,9 +134,10 @@ class Reserve:
                 if decision is not None and _is_as_it_was(cluster.job_members.find(*key), decision.job):
                     await self._carry_out(key, decision)
                     after = cluster.job_members.find(*key)  # it may have started during a write
-                    if after is not None and (key not in kept or reserved.of_job(*key) != before):
-                        started = decision.reason == node_reservation.READY or after.has_started
-                        await self._promises.look(group, after, started=started)
+                    if decision.reason == node_reservation.READY or (after is not None and after.has_started):
+                        await self._promises.look(group, decision.job, started=True)
+                    elif after is not None and (key not in kept or reserved.of_job(*key) != before):
+                        await self._promises.look(group, after, started=False)
             await asyncio.sleep(0)
 
     async def _decide(self, key: Key, now: float) -> tuple[ReserveDecision | None, float]:

@@ -78,4 +78,6 @@ def test_a_large_job_starts_as_promised_and_short_pods_run_meanwhile(cluster, qu
     assert {each["spec"]["nodeName"] for each in mine.pods} == {"n1", "n2"}
     assert {each["metadata"]["labels"]["job-name"] for each in mine.pods} == {"big"}
     wait_until(lambda: not quotaward.get("/api/v1/reservations")["items"], "nothing is reserved any more")
+    wait_until(lambda: quotaward.metric("quotaward_promises_total", outcome="kept") == 1, "it is counted")
+    assert not quotaward.metric("quotaward_promises_total", outcome="moved")
     assert "endless" not in bound(theirs)

@@ -1,6 +1,7 @@
 """Reserving over time for Jobs that wait as a whole."""
 
 import asyncio
+from collections import Counter
 from itertools import pairwise
 from math import inf
 
@@ -13,7 +14,7 @@ from policy.cluster.job_members import JobMembers
 from policy.reserve.node_reservation import UNUSED
 from policy.reserve.starving import OF_A_LINE
 from tests.unit.app.given import look_once, made, pod, see
-from tests.unit.app.test_reserve import CREATED, World
+from tests.unit.app.test_reserve import CREATED, World, outcomes, running
 
 QUEUED = made(NAMESPACES, "a", "", {"labels": {"quotaward.dev/jobs": "queued"}})
 
@@ -111,3 +112,22 @@ def test_jobs_that_can_never_have_nodes_do_not_shut_out_their_line(monkeypatch):
     for _ in range(5):
         world.passes(1)
     assert sum(reason == "TooLarge" for _, reason in world.told) == OF_A_LINE, "each is told once"
+
+
+def test_a_job_that_starts_just_before_its_decision_counts_as_started():
+    world, before = World(QUEUED, job(), running("r1", seconds=1000), running("r2", node_name="n2")), outcomes()
+    world.passes(101)
+    for name in ("r1", "r2"):
+        world.store.cluster.delete_pod(f"a/{name}")
+    decide = world.reserve._decide
+
+    async def late(key, now):
+        world.reserve._decide = decide
+        see(world.store, job(suspend=False), its_pod(0, "n1"), its_pod(1, "n2"))
+        world.store.tick()
+        return await decide(key, now)
+
+    world.reserve._decide = late
+    for _ in range(3):
+        world.passes(1)
+    assert (world.reserved, outcomes() - before) == ({}, Counter(kept=1))
