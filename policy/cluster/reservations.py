@@ -82,8 +82,7 @@ class Reservations:
         self.given_up.pop(name, None)
         if (lifted := self.reserved.remove(name)) is not None:
             cluster.generations.admission += 1
-            if (stand_in := stand_in_of(lifted.pod.uid)) not in self.reserved.of_stand_ins:
-                cluster.job_members.forget(stand_in)
+            self._forget_job(lifted)
             if not len(self.reserved):
                 self.nodes.kept_out.clear()  # nobody is kept from anywhere now
             cluster.states.assign_again({lifted.pod.uid} & cluster.pods.keys())
@@ -94,6 +93,11 @@ class Reservations:
             others = (other for other in self.plans.values() if other.pod.uid == uid)
             self._hold(uid, next(others, None))
             cluster.states.stand_again(uid)
+
+    def _forget_job(self, lifted: Reservation) -> None:
+        """Forgets the members of a Job that waits as a whole once nothing is reserved for it any more."""
+        if (stand_in := stand_in_of(lifted.pod.uid)) not in self.reserved.of_stand_ins:
+            self._cluster.job_members.forget(stand_in)
 
     def _update_promise(self, known: Reservation, now: Reservation) -> None:
         """Notes a promised start. Pods that are kept from the node may have become short enough to use it meanwhile."""
@@ -115,8 +119,7 @@ class Reservations:
                 for reservation in there:
                     self.reserved.remove(reservation.name)
                     self.plans.pop(reservation.name, None)
-                    if (stand_in := stand_in_of(reservation.pod.uid)) not in self.reserved.of_stand_ins:
-                        self._cluster.job_members.forget(stand_in)
+                    self._forget_job(reservation)
 
     @contextmanager
     def without(self, name: str) -> Iterator[None]:

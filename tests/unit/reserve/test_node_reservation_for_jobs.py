@@ -81,6 +81,18 @@ def comes(cluster, number, node=""):
         cluster.upsert_pod(its_pod(number, node=node), 0)
 
 
+def restarted():
+    """What a new process sees of a Job of which one pod had come, before it has seen Jobs and pods."""
+    before = two_nodes()
+    begins(before)
+    comes(before, 0, "n2")
+    cluster = seen(sized("n1", cpu=4), sized("n2", cpu=4))
+    cluster.upsert_namespace(Namespace("a", gated=True, queues_jobs=True))
+    for each in before.reservations.reserved:
+        cluster.upsert_reservation(each)
+    return cluster
+
+
 def test_each_of_its_pods_has_a_node():
     cluster = two_nodes()
     assert reserved(cluster) == {"big-0": "n1", "big-1": "n2"}
@@ -346,14 +358,8 @@ def test_of_very_many_that_starve_the_first_of_each_line_are_looked_at():
 
 
 def test_nodes_stay_reserved_after_a_restart_while_its_pods_come():
-    before = two_nodes()
-    begins(before)
-    comes(before, 0, "n2")
-    cluster = seen(sized("n1", cpu=4), sized("n2", cpu=4))
-    cluster.upsert_namespace(Namespace("a", gated=True, queues_jobs=True))
+    cluster = restarted()
     cluster.protection.pass_time(NOW)
-    for each in before.reservations.reserved:
-        cluster.upsert_reservation(each)
     cluster.batch_jobs.upsert(BatchJob("a", "big", "uid-big", ours=True, parallelism=2))
     comes(cluster, 0, "n2")
     comes(cluster, 1)
@@ -374,13 +380,7 @@ def test_a_preview_keeps_nothing_of_jobs_for_which_nothing_is_reserved():
 
 
 def test_a_job_that_is_seen_after_its_pods_and_nodes_has_them_kept():
-    before = two_nodes()
-    begins(before)
-    comes(before, 0, "n2")
-    cluster = seen(sized("n1", cpu=4), sized("n2", cpu=4))
-    cluster.upsert_namespace(Namespace("a", gated=True, queues_jobs=True))
-    for each in before.reservations.reserved:
-        cluster.upsert_reservation(each)
+    cluster = restarted()
     comes(cluster, 0, "n2")
     comes(cluster, 1)
     assert cluster.reservations.nodes.on("n1") is None, "nobody knows yet how many pods it has"
