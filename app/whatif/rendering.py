@@ -51,7 +51,7 @@ from policy.objects.pod_template import PodTemplate
 from policy.objects.quantity import render
 from policy.objects.queue import Queue
 from policy.objects.queued_job import QueuedJob
-from policy.objects.resources import Resources, subtract
+from policy.objects.resources import Resources
 from policy.quota.elastic_quota import ElasticQuota
 
 Json = dict[str, Any]
@@ -186,8 +186,7 @@ def _failure_rule(rule: FailureRule) -> Json:
 
 def node_manifest(node: Node) -> Json:
     """Renders a node, without the devices that it has by slices."""
-    own = dict(node.allocatable)
-    subtract(own, node.devices)
+    own = node.allocatable if node.own is None else node.own
     taints = [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in node.taints]
     status = "True" if node.ready else "False" if node.reachable else "Unknown"
     conditions = [{"type": "Ready", "status": status}]

@@ -13,7 +13,7 @@ from policy.cluster.claim_payers import ClaimPayers, remove_user
 from policy.cluster.device_pools import DevicePools
 from policy.objects.constraints import CLAIM
 from policy.objects.device import MOST_HOLDERS
-from policy.objects.resources import NOTHING, add, subtract, total
+from policy.objects.resources import NOTHING, add, total
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -171,12 +171,11 @@ class Devices:
 
     def node(self, node: Node) -> Node:
         """Returns a node with the devices of its slices among what it has."""
-        counts = self.pools.of_node(node.name)
-        if counts == node.devices:
-            return node
-        own = dict(node.allocatable)
-        subtract(own, node.devices)
-        return replace(node, allocatable=total((own, counts)), devices=counts)
+        counts, own = self.pools.of_node(node.name), node.allocatable if node.own is None else node.own
+        if not counts:
+            return node if node.own is None else replace(node, allocatable=own, own=None)
+        there = total((own, counts))
+        return node if there == node.allocatable else replace(node, allocatable=there, own=own)
 
     def renew_steps(self) -> Steps[None]:
         """Charges pods anew whose classes or templates have changed, and counts what nodes have of changed classes.

@@ -12,7 +12,7 @@ class Node:
     """A node: its allocatable resources (amounts), and what keeps pods off it.
 
     ``ready`` is false while its kubelet reports that it is not, or does not report; ``reachable`` only while it does
-    not report. ``devices`` is the part of its allocatable resources that drivers publish in slices.
+    not report. ``own`` is what it lists itself, where drivers publish more in slices: ``allocatable`` has both.
     """
 
     name: str
@@ -22,7 +22,7 @@ class Node:
     unschedulable: bool = False
     ready: bool = True
     reachable: bool = True
-    devices: Resources = field(default_factory=dict)
+    own: Resources | None = None
 
     @property
     def usable(self) -> bool:

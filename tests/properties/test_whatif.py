@@ -119,7 +119,7 @@ def a_namespace(pick):
 
 
 OTHERS = {
-    "node": (a_node, lambda node: node_of(decoded(NODES, node_manifest(node))), {"devices"}),
+    "node": (a_node, lambda node: node_of(decoded(NODES, node_manifest(node))), {"own"}),
     "quota": (
         a_quota,
         lambda quota: elastic_quota_of(decoded(ELASTIC_QUOTAS, quota_manifest(quota))),

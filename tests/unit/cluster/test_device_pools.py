@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from app.whatif.rendering import node_manifest
 from policy.cluster import devices as cluster_devices
 from policy.cluster.device_pools import DevicePools
 from policy.nodes import fit
@@ -62,6 +63,15 @@ def test_devices_of_a_plugin_and_of_slices_add_up():
     assert has(cluster) == [3, 0]
     cluster.devices.upsert_slice(a_slice("s", "n1", 4))
     assert has(cluster) == [5, 0]
+
+
+def test_what_a_node_lists_with_zero_stays_listed_when_its_slices_are_gone():
+    cluster = world(a_slice("s", "n1"))
+    plugin_is_gone = Node("n1", {GPU: 0, "pods": 9})
+    cluster.upsert_node(plugin_is_gone)
+    assert (has(cluster), node_manifest(cluster.table.node("n1"))["status"]["allocatable"][GPU]) == ([2, 0], "0")
+    cluster.devices.delete_slice("s")
+    assert cluster.table.node("n1") == plugin_is_gone
 
 
 def test_slices_that_come_before_their_node_count_with_it():
