@@ -168,9 +168,8 @@ class Reserve:
         own = self._store.cluster.reservations.reserved.of_job(*key)
         if own and self._may_be_replaced(key, decision):
             return
-        wanted = {(place.pod.uid, place.node) for place in decision.places}
         there = {(each.pod.uid, each.node) for each in own}
-        surplus = [each for each in own if (each.pod.uid, each.node) not in wanted]
+        surplus = node_reservation.surplus(self._store.cluster, own, decision.places)
         new = [place for place in decision.places if (place.pod.uid, place.node) not in there]
         if surplus and decision.reason == node_reservation.EXPIRED:
             await self._give_up(surplus)

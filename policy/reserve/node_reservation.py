@@ -19,6 +19,7 @@ from policy.nodes import fit, node_filters
 from policy.objects import signature
 from policy.objects.job import Job
 from policy.objects.pod import Pod, turn
+from policy.objects.queued_job import is_member
 from policy.objects.reservation import STARVING, Reservation
 from policy.preemption.reclaim import name_of
 from policy.reserve import promises, starving
@@ -108,6 +109,21 @@ def is_starting(job: Job) -> bool:
 def not_placed(job: Job) -> ReserveDecision:
     """Decides to keep no nodes any longer for such a Job: its pods may not be as its template says, or never come."""
     return ReserveDecision(job, (), EXPIRED, "it was started long ago, and its pods are not on nodes")
+
+
+def surplus(cluster: Cluster, own: Iterable[Reservation], places: Collection[Place]) -> list[Reservation]:
+    """Returns which reservations of a job are not needed any more, where these are its places.
+
+    On a node where other members are still to come, those that have come keep theirs: as many members have come there
+    as pods stand there, so that each pod would count once more for the next member.
+    """
+    wanted, nodes = {(place.pod.uid, place.node) for place in places}, {place.node for place in places}
+    rest = [each for each in own if (each.pod.uid, each.node) not in wanted]
+    return [each for each in rest if not (each.node in nodes and _has_come(cluster, each))]
+
+
+def _has_come(cluster: Cluster, reservation: Reservation) -> bool:
+    return is_member(reservation.pod.uid) and cluster.job_members.has_come(reservation)
 
 
 def _can_be_promised_steps(cluster: Cluster, job: Job, places: Iterable[Place], now: float) -> Steps[bool]:

@@ -469,10 +469,9 @@ class Simulation:
 
     def _keep_to(self, decision: ReserveDecision) -> None:
         cluster, job = self.cluster, decision.job
-        wanted = {(place.pod.uid, place.node) for place in decision.places}
         own = cluster.reservations.reserved.of_job(job.namespace, job.name)
         there = {(each.pod.uid, each.node) for each in own}
-        surplus = [each for each in own if (each.pod.uid, each.node) not in wanted]
+        surplus = node_reservation.surplus(cluster, own, decision.places)
         if decision.reason == node_reservation.EXPIRED:
             for each in surplus:
                 cluster.upsert_reservation(replace(each, failed_at=self.time))

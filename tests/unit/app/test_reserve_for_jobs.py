@@ -27,9 +27,9 @@ def job(name="big", uid="uid-big", pods=2, cpu="3", *, suspend=True):
     return made(JOBS, name, "a", CREATED | {"uid": uid, "labels": labels}, spec=spec)
 
 
-def its_pod(number, node_name=""):
+def its_pod(number, node_name="", cpu="3"):
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "big", "uid": "uid-big", "controller": True}
-    return pod(f"big-{number}", requests={"cpu": "3"}, metadata={"ownerReferences": [owner]}, nodeName=node_name)
+    return pod(f"big-{number}", requests={"cpu": cpu}, metadata={"ownerReferences": [owner]}, nodeName=node_name)
 
 
 @pytest.fixture
@@ -87,6 +87,21 @@ def test_no_node_is_kept_for_ever_for_pods_that_do_not_come_to_it():
     assert world.reserved == {}
     world.passes(1)
     assert world.store.cluster.reservations.given_up == {}
+
+
+def test_each_pod_that_comes_to_a_node_takes_the_place_of_one_member_there():
+    world = World(QUEUED, job(cpu="1", pods=3), running("r1", node_name="n2"))
+    world.passes(101)
+    assert world.reserved == {f"big-{number}": "n1" for number in range(3)}
+    see(world.store, job(cpu="1", pods=3, suspend=False), *(its_pod(number, cpu="1") for number in range(3)))
+    for left in (2, 1):
+        see(world.store, its_pod(left, "n1", cpu="1"))
+        for _ in range(3):
+            world.passes(1)
+        assert world.store.cluster.reservations.nodes.on("n1").need == {"cpu": 1000 * left, "pods": left}
+    see(world.store, its_pod(0, "n1", cpu="1"))
+    world.passes(1)
+    assert world.reserved == {}
 
 
 def test_the_time_for_which_nodes_are_kept_after_a_start_begins_with_each_start():
