@@ -32,6 +32,7 @@ class JobStarts:
     def __init__(self) -> None:
         self.until: dict[str, float] = {}
         self._came: dict[str, Counter[int]] = {}
+        self._pods: dict[str, set[str]] = {}
         self._parts: dict[str, Part] = {}
         self._granted: dict[str, QueuedJob] = {}
 
@@ -58,8 +59,13 @@ class JobStarts:
 
     def has_come(self, job: QueuedJob, pod: Pod) -> None:
         """Counts a pod of a Job that has come."""
-        at = set_of(job, pod, self.missing(job))
-        self._came.setdefault(uid_of_stand_in(job.uid), Counter())[at] += 1
+        uid, at = uid_of_stand_in(job.uid), set_of(job, pod, self.missing(job))
+        self._came.setdefault(uid, Counter())[at] += 1
+        self._pods.setdefault(uid, set()).add(pod.uid)
+
+    def knows(self, job: QueuedJob, pod: Pod) -> bool:
+        """Whether a pod of a Job is counted."""
+        return pod.uid in self._pods.get(uid_of_stand_in(job.uid), ())
 
     def begins(self, job: QueuedJob) -> bool:
         """Whether a Job is suspended, or was when it was granted, and none of its pods has come."""
@@ -100,5 +106,6 @@ class JobStarts:
         """Forgets a start."""
         self.until.pop(uid, None)
         self._came.pop(uid, None)
+        self._pods.pop(uid, None)
         self._parts.pop(uid, None)
         self._granted.pop(uid, None)

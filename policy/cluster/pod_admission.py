@@ -88,10 +88,10 @@ class PodAdmission:
             pod = cluster.devices.charged(pod, asking=True)
         if pod.uid in cluster.queue_changes.moving.counted:
             cluster.queue_changes.moving.discard(pod.uid)  # the queue that it names now is asked anew
-        self._heed_others(pod, now)
-        gang = cluster.gangs.gated(pod) if pod.group else None
-        granted, queues = cluster.ledger.entry("granted", pod), cluster.ledger.queues
-        divided = queues.as_of == cluster.generations.shares and not queues.unfinished  # nearly always: saves the calls
+        self._count_unseen(pod, now)
+        granted, gang = cluster.ledger.entry("granted", pod), cluster.gangs.gated(pod) if pod.group else None
+        # Nearly always divided: that saves the calls.
+        divided = (queues := cluster.ledger.queues).as_of == cluster.generations.shares and not queues.unfinished
         sure = divided or dividing.make_sure(cluster, pod, granted.queue)
         with Lifted(cluster.ledger, pod.uid, granted) as lifted:
             in_worst_case = refused = admission.refusal(cluster.ledger, pod, granted.queue, cluster.rules)
@@ -149,14 +149,19 @@ class PodAdmission:
         """Returns what refuses a waiting pod now, or None. An elastic Job waits for as few pods as are enough."""
         return self.check(self._cluster.queued_jobs.at_least(pod))
 
-    def _heed_others(self, pod: Pod, now: float) -> None:
-        """Counts what another process may have admitted since a pod last asked here. This one is not being bound."""
+    def _count_unseen(self, pod: Pod, now: float) -> None:
+        """Counts what another process may have admitted since a pod last asked here. This one is not being bound.
+
+        The pod may be one of a Job that was started, which the watch has not shown yet.
+        """
         in_flight = self._cluster.in_flight
         if in_flight.somebody_else_admits and now - in_flight.asked_at > in_flight.settle_time > 0:
             in_flight.suspect(now)
         in_flight.somebody_else_admits, in_flight.asked_at = False, now
         if pod.uid in in_flight.uids:
             self._cluster.states.restore_pending(pod.uid)
+        if self._cluster.gates.ungated and pod.uid not in self._cluster.pods:
+            self._cluster.queued_jobs.see_asking(pod, now)
 
     def _admit_member(self, pod: Pod, now: float, offered: Collection[str] | None) -> Refusal | None:
         """Admits a member of a gang that its own quota and queue admit. Raises Unsettled."""

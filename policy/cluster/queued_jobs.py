@@ -68,6 +68,7 @@ class QueuedJobs:
         self._jobs: dict[Key, QueuedJob] = {}
         self._names: dict[str, set[str]] = {}
         self._asked: dict[str, float] = {}
+        self._unseen: dict[str, float] = {}  # pods that asked before they were seen, and how long they are waited for
         self._settled: dict[Key, str] = {}  # UIDs of Jobs that were started, and for which nothing is kept any more
         self._made: dict[Key, list[str]] = {}
         self._others: Counter[str] = Counter()
@@ -232,21 +233,21 @@ class QueuedJobs:
         """
         if before is not None or (pod.job is None and not self._others[pod.namespace]):
             return
+        self._unseen.pop(pod.uid, None)
         job = self._job_of(pod)
-        if job is None:
-            if self._others[pod.namespace]:
-                self._note_early(pod, now)
-            return
-        uid = uid_of_stand_in(job.uid)
-        ungated = self._cluster.gates.ungated.get(uid)
-        if ungated is None:
-            return
-        self._note_grant(job)
-        granted = self._starts.as_granted(job)
-        self._starts.has_come(granted, pod)
-        self._keep_for_missing(job, ungated, now)
-        if pod.pending and not pod.terminating and self._cluster.check(pod) is None:
-            self._take_over(pod, ungated, now)
+        if job is not None:
+            self._comes(job, pod, now)
+        elif self._others[pod.namespace]:
+            self._note_early(pod, now)
+
+    def see_asking(self, pod: Pod, now: float) -> None:
+        """Sees that the scheduler wants to place a pod that was not seen yet: the two watches are not in step.
+
+        One of a Job that was started takes over its part of what is kept, once. If it is never seen, it is gone.
+        """
+        job = self._job_of(pod) if pod.job is not None or self._others[pod.namespace] else None
+        if job is not None and self._comes(job, pod, now):
+            self._unseen[pod.uid] = now + self._patience
 
     def owner_seen(self, job: BatchJob, now: float) -> None:
         """Sees a job that has an owner, or may own pods. Those that came before it take over their parts now."""
@@ -292,6 +293,7 @@ class QueuedJobs:
         """Releases what is kept for pods that have not come in time, and notes their Jobs as ``late``."""
         self._now = now
         self._early.tick(now)
+        self._forget_unseen(now)
         for uid in [uid for uid, until in self._starts.until.items() if until <= now]:
             (job, missing), part = self._kept(uid), self._starts.part(uid)
             if part is None or part.suspended:
@@ -299,6 +301,25 @@ class QueuedJobs:
                 self.late = [*self.late[1 - MOST_LATE :], late]
             self._settle(job, now)
         self._ask_again(now)
+
+    def _comes(self, job: QueuedJob, pod: Pod, now: float) -> bool:
+        """Lets a new pod take over its part, if its Job was started; returns whether it is counted now."""
+        ungated = self._cluster.gates.ungated.get(uid_of_stand_in(job.uid))
+        if ungated is None or self._starts.knows(job, pod):
+            return False
+        self._note_grant(job)
+        self._starts.has_come(self._starts.as_granted(job), pod)
+        self._keep_for_missing(job, ungated, now)
+        if pod.pending and not pod.terminating and self._cluster.check(pod) is None:
+            self._take_over(pod, ungated, now)
+        return True
+
+    def _forget_unseen(self, now: float) -> None:
+        """Forgets pods that asked and were not seen in time: they are gone, and the scheduler had not heard of it."""
+        for uid in [uid for uid, until in self._unseen.items() if until <= now]:
+            del self._unseen[uid]
+            if uid not in self._cluster.pods:
+                self._cluster.states.leave(uid)
 
     def _job_of(self, pod: Pod) -> QueuedJob | None:
         """Returns the Job that a pod belongs to, if that waits or is being started: its own, or one above that."""

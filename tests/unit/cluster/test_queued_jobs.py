@@ -13,7 +13,6 @@ from policy.objects.pod import JobMember, Unschedulable
 from policy.objects.queued_job import PodSet, QueuedJob
 from policy.queueing.positions import position_text
 from policy.queueing.ungating import AGAIN, FEW, UngatingRound
-from policy.queueing.waking import to_wake
 from tests.unit.app.lines import lines_once
 from tests.unit.given import cluster_of, pod, quota
 from tests.unit.given_gates import gated
@@ -152,18 +151,57 @@ def test_a_job_that_was_taken_back_has_no_room_until_its_pods_have_gone():
     assert started(cluster) == ["train"]
 
 
-def test_a_pod_that_was_refused_before_it_was_seen_here_is_woken_to_take_its_room():
-    """The scheduler may be told of a pod sooner: then its room is still kept for its Job."""
+def asks(cluster, *pods) -> list[bool]:
+    """Whether each of them is let in as the scheduler asks for it."""
+    return [cluster.filter(each, 0, lambda: ["n1"]).refused is None for each in pods]
+
+
+@pytest.mark.parametrize("seen_started", [False, True])
+def test_pods_that_the_scheduler_is_told_of_sooner_take_over_their_parts_once(seen_started):
     train = job("train", 2)
     cluster = queued(train, cpu=2, most=2)
-    started(cluster)
-    early = its_pod(train, 0)
-    refused = cluster.filter(early, 0, lambda: ["n1"]).refused
-    assert refused.rule == "elastic-quota-max"
+    assert started(cluster) == ["train"]
+    if seen_started:
+        is_seen_started(cluster, train)
+    first, second = (its_pod(train, number, version=9) for number in (0, 1))
+    assert asks(cluster, first, first) == [True, True]
+    assert (used(cluster), cluster.pods["job/uid-train"].stands_for.pods) == (2, 1)
+    cluster.upsert_pod(first, now=0)
+    assert (used(cluster), cluster.pods["job/uid-train"].stands_for.pods) == (2, 1)
+    assert asks(cluster, second, pod("stranger")) == [True, False]
+    assert (used(cluster), cluster.gates.ungated.keys()) == (2, {"train-0", "train-1"})
     is_seen_started(cluster, train)
-    cluster.upsert_pod(early, now=0)
-    cluster.upsert_pod(replace(early, unschedulable=Unschedulable("Unschedulable", refused.message)), now=0)
-    assert to_wake(cluster) == [cluster.pods["train-0"]]
+    cluster.upsert_pod(second, now=0)
+    cluster.tick(PATIENCE)
+    assert (used(cluster), cluster.grants.pod("train-1")) == (2, second)
+
+
+def test_a_pod_that_asked_and_is_never_seen_leaves_its_part_after_the_patience():
+    train = job("train", 2)
+    cluster = starting(train, cpu=2, most=2)
+    assert asks(cluster, its_pod(train, 0)) == [True]
+    cluster.tick(PATIENCE - 1)
+    assert used(cluster) == 2
+    cluster.tick(PATIENCE)
+    assert (used(cluster), len(cluster.grants), cluster.gates.ungated) == (0, 0, {})
+
+
+def test_a_pod_that_has_come_and_gone_takes_no_second_part_if_it_is_asked_for_late():
+    train = job("train", 2)
+    cluster = starting(train, cpu=2, most=2)
+    cluster.upsert_pod(gone := its_pod(train, 0), now=0)
+    cluster.delete_pod(gone.uid)
+    asks(cluster, gone)
+    assert cluster.pods["job/uid-train"].stands_for.pods == 1
+    assert asks(cluster, its_pod(train, 1)) == [True]
+
+
+def test_a_pod_that_asks_before_it_is_seen_gets_no_more_than_its_template_and_its_job_say():
+    train = job("train", 2)
+    cluster = starting(train, cpu=9, most=2)
+    larger = replace(its_pod(train, 0), request={"cpu": 2000, "pods": 1})
+    assert asks(cluster, replace(its_pod(train, 5), job=JobMember("other", "train")), larger) == [False, False]
+    assert (used(cluster), cluster.pods["job/uid-train"].stands_for.pods) == (1, 1)
 
 
 def test_pods_of_a_started_job_that_find_no_place_lose_their_room_in_the_end():
