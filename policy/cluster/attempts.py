@@ -98,19 +98,13 @@ class Attempts:
             known = self.without_place.setdefault((pod.namespace, pod.job.uid), set())
             known.add(pod.uid)
             if len(known) == 1:
-                self._stand_again(pod.job.uid)
+                self._cluster.gate_admission.stand_again(uid_of_stand_in(pod.job.uid))
         if before is not None and before.job is not None and not (found_none and before.job == pod.job):
             key = pod.namespace, before.job.uid
             known = self.without_place.get(key, set())
             known.discard(pod.uid)
             if not known and self.without_place.pop(key, None) is not None:
-                self._stand_again(before.job.uid)
-
-    def _stand_again(self, job: str) -> None:
-        """Enters a Job that waits to grow in its line anew: it may grow now, or may no longer."""
-        cluster, uid = self._cluster, uid_of_stand_in(job)
-        if uid in cluster.gates and uid in cluster.pods:
-            cluster.gate_admission.stand(cluster.pods[uid], cluster.gates.since(uid))
+                self._cluster.gate_admission.stand_again(uid_of_stand_in(before.job.uid))
 
     def _without_place_since(self, pod: Pod, before: Pod | None, now: float) -> float:
         """Returns since when no place was found for a pod. For a pod that is new here, its condition has the time.

@@ -55,11 +55,18 @@ class GateAdmission:
             of_job = pod.stands_for
             shapes = cluster.queued_jobs.shapes_of(pod)  # of equal sums one may fit, and another not
             grows = of_job is not None and of_job.grows
-            held_up = cluster.ledger.runs_too_long(pod), grows and cluster.attempts.lacks_place(pod)
+            keeps_size = grows and (cluster.attempts.lacks_place(pod) or cluster.lowered.is_held_up(pod))
+            held_up = cluster.ledger.runs_too_long(pod), keeps_size
             kind = frozenset(pod.request.items()), pod.priority, pod.preemptible, pod.constraints, shapes, held_up
             created = BEHIND + pod.created if grows else 0.0
             job = GatedJob(f"{ALONE}{pod.name}", kind, created)
         cluster.gates.put(pod, cluster.queue_of(pod), job, now)
+
+    def stand_again(self, uid: str) -> None:
+        """Enters a pod anew in its line: what is alike there has changed. Does nothing for one that does not wait."""
+        cluster = self._cluster
+        if uid in cluster.gates and uid in cluster.pods:
+            self.stand(cluster.pods[uid], cluster.gates.since(uid))
 
     def ungate(self, pod: Pod, ungated: Ungated, now: float) -> None:
         """Counts a pod whose gate is being opened as admitted, until it is bound, is gone, or has waited in vain."""

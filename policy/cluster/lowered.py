@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from policy.objects.queued_job import uid_of_stand_in
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from policy.cluster.cluster import Cluster
     from policy.objects.batch_job import BatchJob
@@ -38,6 +40,7 @@ class Lowered:
         self._cluster = cluster
         self._lowerings: dict[str, _Lowering] = {}
         self._rests: dict[str, float] = {}
+        self._held_up: set[str] = set()
 
     def begin(self, job: BatchJob, to: int, victims: Iterable[Pod], now: float) -> None:
         """Notes that a Job is to run no more pods than ``to``, so that as many pods go as these victims are."""
@@ -59,16 +62,22 @@ class Lowered:
 
     def is_taken_from(self, job: BatchJob) -> bool:
         """Whether pods of a Job have still to go, or a plan takes some, so that it is not to grow meanwhile."""
-        cluster = self._cluster
-        in_force = (each for each in cluster.reservations.plans.values() if cluster.reservations.is_in_force(each))
-        there = (cluster.pods.get(victim.uid) for each in in_force for victim in each.victims)
-        return job.uid in self._lowerings or any(
-            pod is not None and cluster.batch_jobs.is_of(pod, job) for pod in there
-        )
+        return job.uid in self._lowerings or any(self._cluster.batch_jobs.is_of(pod, job) for pod in self._victims())
 
     def rests(self, job: BatchJob) -> bool:
         """Whether a Job was lowered so recently that it is not to grow."""
         return job.uid in self._rests
+
+    def is_held_up(self, stand_in: Pod) -> bool:
+        """Whether the Job that a stand-in represents was not to grow, by one or the other, at the latest look."""
+        return stand_in.stands_for is not None and stand_in.stands_for.uid in self._held_up
+
+    def look(self) -> None:
+        """Looks which Jobs are not to grow now. If they stood with others that are alike, none of those would grow."""
+        jobs = (self._cluster.batch_jobs.of(pod) for pod in self._victims())
+        before, self._held_up = self._held_up, {*self._rests, *self._lowerings, *(job.uid for job in jobs if job)}
+        for uid in before ^ self._held_up:
+            self._cluster.gate_admission.stand_again(uid_of_stand_in(uid))
 
     def suspended(self, uid: str) -> None:
         """Sees that a Job is suspended: when it is started again, it may grow at once."""
@@ -89,6 +98,13 @@ class Lowered:
         for uid in [uid for uid, lowering in self._lowerings.items() if lowering.until <= now]:
             self._end(uid)
         self._rests = {uid: until for uid, until in self._rests.items() if until > now}
+
+    def _victims(self) -> Iterator[Pod]:
+        """Yields the pods that plans take which are in force."""
+        cluster = self._cluster
+        for plan in cluster.reservations.plans.values():
+            if cluster.reservations.is_in_force(plan):
+                yield from (cluster.pods[victim.uid] for victim in plan.victims if victim.uid in cluster.pods)
 
     def _one_goes(self, pod: Pod) -> None:
         lowering = self._lowerings.get(pod.job.uid) if pod.job is not None else None

@@ -70,6 +70,7 @@ class UngatingRound:
             yield pods
 
     def _run(self, now: float) -> Iterator[list[Pod]]:
+        self._cluster.lowered.look()
         yield from self._ungoverned()
         yield from self._awaited(now)
         while (yield from self._until_claims_fall(now)):

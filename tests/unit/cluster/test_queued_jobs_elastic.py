@@ -12,6 +12,7 @@ from policy.objects.batch_job import BatchJob
 from policy.objects.membership import Namespace
 from policy.objects.pod import JobMember, Pod
 from policy.objects.queued_job import QueuedJob
+from policy.objects.reservation import PodName, Reservation
 from policy.queueing.positions import position_text
 from policy.queueing.ungating import UngatingRound
 from tests.unit.cluster.test_queued_jobs import PATIENCE, job, queued, used
@@ -432,6 +433,34 @@ def test_it_does_not_grow_while_pods_of_it_are_taken():
     assert let_go(cluster) == {}
     cluster.tick(REST)
     assert let_go(cluster, now=REST) == {"train": 4}
+
+
+def of_twins(cluster: Cluster) -> list[BatchJob]:
+    """Two Jobs that run with one pod each, and wait for one more."""
+    found = []
+    for number, name in enumerate(("one", "two")):
+        twin = elastic(1, 2, name=name, created=number)
+        found.append(BatchJob("a", name, twin.uid, ours=True, parallelism=1, runs=1, least=1, asked=2))
+        cluster.batch_jobs.upsert(found[-1])
+        runs(cluster, twin, 1)
+    return found
+
+
+@pytest.mark.parametrize("by", ["a plan", "lowering"])
+def test_a_job_of_which_pods_are_taken_keeps_no_other_from_growing(by):
+    cluster = queued(cpu=4)
+    one, _ = of_twins(cluster)
+    if by == "lowering":
+        cluster.lowered.begin(one, 1, [], now=0)
+    else:
+        cluster.upsert_pod(pod("owner", "lender"), now=0)
+        victims = (PodName("a", "one-0", "one-0"),)
+        cluster.upsert_reservation(Reservation("r", PodName("lender", "owner", "owner"), "n1", victims, 0.0))
+    assert let_go(cluster) == {"two": 2}
+    cluster.delete_reservation("r")
+    cluster.delete_pod("owner")
+    cluster.tick(REST)
+    assert let_go(cluster, now=REST) == {"one": 2}
 
 
 def test_a_part_whose_pods_have_come_is_not_kept_again_when_its_job_changes():
