@@ -255,6 +255,13 @@ class QueuedJobs:
             if (pod := self._cluster.pods.get(uid)) is not None:
                 self.see(pod, None, now)
 
+    def adopt(self, now: float) -> None:
+        """Keeps room for growth that an earlier leader has granted, whose pods have not come, as the Jobs show it."""
+        for job in list(self._jobs.values()):
+            grows = job.least > 0 and not job.suspended and self._is_ours(job)
+            if grows and uid_of_stand_in(job.uid) not in self._cluster.gates.ungated:
+                self._keep_grown(job, now)
+
     def make_pods(self, stand_in: Pod, now: float) -> list[Pod]:
         """Makes the pods of a Job that was started or has grown, where no controller of Jobs does it."""
         job, by = self.of(stand_in), stand_in.stands_for
@@ -402,12 +409,17 @@ class QueuedJobs:
         An earlier leader may have started it, or this one, and the answer was lost. Its controller says that it has
         begun only after its first pods have come, and the Job may change between.
         """
-        cluster, uid = self._cluster, uid_of_stand_in(job.uid)
         if self._settled.get(job.key) == job.uid:
             return False
         if job.least:
-            self._starts.grant(uid, Part(job.pods - job.lacking, suspended=True, parallelism=job.asked))
+            part = Part(job.pods - job.lacking, suspended=True, parallelism=job.asked)
+            self._starts.grant(uid_of_stand_in(job.uid), part)
         self._count_placed(job)
+        return self._keep(job, now)
+
+    def _keep(self, job: QueuedJob, now: float) -> bool:
+        """Keeps room for the pods of a Job that have not come, if there are such and the rules admit them."""
+        cluster, uid = self._cluster, uid_of_stand_in(job.uid)
         if not any(missing := self._starts.missing(job)):
             self._starts.forget(uid)
             return False
@@ -421,6 +433,16 @@ class QueuedJobs:
         self._starts.keep(job)
         self._keep_for_missing(job, cluster.gates.ungated[uid], now)
         return True
+
+    def _keep_grown(self, job: QueuedJob, now: float) -> None:
+        """Keeps room for the pods that an elastic Job is still to get, as it runs with fewer than it may."""
+        pods = (self._cluster.pods[uid] for uid in self._cluster.batch_jobs.pods.of(job.namespace, job.uid))
+        missing = min(job.parallelism, job.pods) - sum(self._job_of(pod) is job and _is_there(pod) for pod in pods)
+        if missing > 0:
+            part = Part(missing, suspended=False, parallelism=job.parallelism - missing)
+            self._starts.grant(uid_of_stand_in(job.uid), part)
+            if not self._keep(job, now):
+                self._wait_or_rest(job, now)
 
     def _count_placed(self, job: QueuedJob) -> None:
         """Counts the pods of a Job that have come, and are on nodes, before it was known here.
@@ -470,3 +492,8 @@ class QueuedJobs:
     def _end(self, uid: str) -> None:
         self._starts.forget(uid)
         self._cluster.delete_pod(uid)
+
+
+def _is_there(pod: Pod) -> bool:
+    """Whether a pod is one of those that its Job runs at once, also if it has ended and the Job has not counted it."""
+    return not pod.terminating and (not pod.finished or (pod.job is not None and pod.job.tracked))

@@ -421,18 +421,26 @@ def incomplete(cluster: Cluster) -> dict[str, list[tuple[Where, str]]]:
 def adopt(cluster: Cluster, now: float) -> None:
     """Treats pods of gated namespaces that stand before the scheduler as ungated, as far as the rules admit them.
 
-    The previous leader has opened their gates. Call this once, at the start. If this process itself led before, pods
-    that it had put into backoff wait at their gates again.
+    Likewise those of Jobs where these wait as a whole, and those that such a Job has still to get as it grows. The
+    previous leader has opened their gates, or started their Jobs. Call this once, at the start. If this process itself
+    led before, pods that it had put into backoff wait at their gates again.
     """
     for uid in [uid for uid in cluster.gates.ungating if uid not in cluster.grants]:
         cluster.gate_admission.regate(uid, now)
     for pod in list(cluster.pods.values()):
         waits = pod.pending and pod.gate < 0 and not (pod.gated or pod.terminating)
-        if waits and cluster.gate_admission.is_gated(pod.namespace) and pod.uid not in cluster.grants:
+        if waits and pod.uid not in cluster.grants and _was_let_go(cluster, pod):
             judged = pod.uid in cluster.attempts.unschedulable_since
             if not judged and not cluster.gangs.is_waiting(pod) and cluster.check(pod) is None:
                 cluster.gate_admission.ungate(pod, Ungated((cluster.queue_of(pod), pod.namespace), pod.request), now)
                 cluster.gates.leave(pod.uid)
+    cluster.queued_jobs.adopt(now)
+
+
+def _was_let_go(cluster: Cluster, pod: Pod) -> bool:
+    """Whether a pod that stands before the scheduler waited before: at its own gate, or as its Job waited."""
+    is_gated = cluster.gate_admission.is_gated
+    return is_gated(pod.namespace) or (pod.job is not None and is_gated(pod.namespace, jobs=True))
 
 
 def _fell(before: tuple[Resources, ...], after: tuple[Resources, ...]) -> bool:

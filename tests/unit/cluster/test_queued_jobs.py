@@ -196,7 +196,7 @@ def test_a_pod_that_has_come_and_gone_takes_no_second_part_if_it_is_asked_for_la
     assert asks(cluster, its_pod(train, 1)) == [True]
 
 
-def test_a_pod_that_asks_before_it_is_seen_gets_no_more_than_its_template_and_its_job_say():
+def test_a_pod_that_asks_before_it_is_seen_gets_no_more_than_its_job_says():
     train = job("train", 2)
     cluster = starting(train, cpu=9, most=2)
     larger = replace(its_pod(train, 0), request={"cpu": 2000, "pods": 1})

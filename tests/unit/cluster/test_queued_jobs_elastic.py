@@ -14,7 +14,7 @@ from policy.objects.pod import JobMember, Pod
 from policy.objects.queued_job import QueuedJob
 from policy.objects.reservation import PodName, Reservation
 from policy.queueing.positions import position_text
-from policy.queueing.ungating import UngatingRound
+from policy.queueing.ungating import UngatingRound, adopt
 from tests.unit.cluster.test_queued_jobs import PATIENCE, job, queued, used
 from tests.unit.given import pod, quota
 from tests.unit.given_gates import NO_ROOM
@@ -433,6 +433,54 @@ def test_it_does_not_grow_while_pods_of_it_are_taken():
     assert let_go(cluster) == {}
     cluster.tick(REST)
     assert let_go(cluster, now=REST) == {"train": 4}
+
+
+def with_growth_of_an_earlier_leader(most: int = 99) -> tuple[Cluster, QueuedJob]:
+    """A Job of six pods that was let grow from two to four just before; none of the new ones is there."""
+    cluster, train = queued(cpu=5, most=most), elastic(1, 6)
+    cluster.upsert_namespace(Namespace("a", queues_jobs=True))
+    runs(cluster, train, 2)
+    cluster.upsert_pod(replace(comes(cluster, train, 7), node="n1", terminating=True), now=0)
+    cluster.upsert_pod(replace(comes(cluster, train, 8), node="n1", finished=True), now=0)
+    cluster.delete_pod("train-7")
+    cluster.queued_jobs.upsert(running(train, 4), now=0)
+    cluster.queued_jobs.upsert(job("late", 2), now=0)
+    return cluster, train
+
+
+def test_a_new_leader_keeps_room_for_growth_as_the_job_itself_shows_it():
+    cluster, train = with_growth_of_an_earlier_leader()
+    adopt(cluster, now=0)
+    assert (used(cluster), cluster.pods[STAND_IN].stands_for.pods, cluster.pods[STAND_IN].at_gate) == (4, 2, False)
+    assert let_go(cluster) == {}, "there is room for no other Job"
+    for number in (2, 3):
+        comes(cluster, train, number)
+    assert (used(cluster), cluster.pods[STAND_IN].stands_for.pods, cluster.pods[STAND_IN].at_gate) == (4, 2, True)
+    adopt(cluster, now=0)
+    assert used(cluster) == 4
+
+
+def test_growth_without_pods_is_kept_by_a_new_leader_for_a_while_and_not_told():
+    cluster, _ = with_growth_of_an_earlier_leader()
+    adopt(cluster, now=0)
+    cluster.tick(PATIENCE)
+    assert (used(cluster), cluster.queued_jobs.late) == (2, [])
+    assert let_go(cluster, now=PATIENCE) == {"late": 0, "train": 5}
+
+
+def test_a_new_leader_keeps_no_room_for_growth_that_the_rules_do_not_admit():
+    cluster, _ = with_growth_of_an_earlier_leader(most=3)
+    adopt(cluster, now=0)
+    assert (used(cluster), cluster.pods[STAND_IN].at_gate) == (2, True)
+
+
+def test_a_new_leader_counts_pods_of_a_grown_job_that_are_on_their_way():
+    cluster, train = with_growth_of_an_earlier_leader()
+    for number in (2, 3):
+        comes(cluster, train, number)
+    adopt(cluster, now=0)
+    assert (used(cluster), cluster.pods[STAND_IN].at_gate) == (4, True)
+    assert let_go(cluster) == {"train": 5}, "there is room for no other Job"
 
 
 def of_twins(cluster: Cluster) -> list[BatchJob]:
