@@ -91,6 +91,10 @@ class Attempts:
         job = stand_in.stands_for
         return job is not None and (stand_in.namespace, job.uid) in self.without_place
 
+    def is_behind_others(self, stand_in: Pod) -> bool:
+        """Whether pods of its namespace wait for a place, so that the Job of a stand-in leaves them the room."""
+        return self.unschedulable.some_wait(stand_in.namespace, stand_in.priority)
+
     def _note_for_job(self, pod: Pod, before: Pod | None) -> None:
         """Notes for the Job of a pod whether a place was found for the pod. It may have been of another Job before."""
         found_none = pod.uid in self.unschedulable_since

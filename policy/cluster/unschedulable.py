@@ -10,6 +10,7 @@ waiting pods: it looks at a limited number of kinds, and helps a limited number 
 for all.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -48,10 +49,11 @@ class _Alike:
 
 @dataclass(slots=True)
 class _Unplaced:
-    """A pod that no place was found for: its kind, its namespace, since when, and when it is judged next."""
+    """A pod that no place was found for: its kind, namespace and priority, since when, and when it is judged next."""
 
     group: _Alike
     namespace: str
+    priority: int
     since: float
     judged_at: float
     lost: bool = False
@@ -64,6 +66,7 @@ class UnschedulablePods:
         self.patience = patience
         self._groups: dict[HintKey, _Alike] = {}
         self._unplaced: dict[str, _Unplaced] = {}
+        self._with_claim: dict[str, Counter[int]] = {}
         self._deadlines: list[tuple[float, str]] = []
         self._gated: dict[str, _Alike] = {}
         self._groups_without_claim: dict[int, _Alike] = {}
@@ -81,6 +84,10 @@ class UnschedulablePods:
         group = self._gated.get(uid)
         return group is None or not group.without_claim
 
+    def some_wait(self, namespace: str, least: int) -> bool:
+        """Whether a pod of a namespace, of this priority or a higher one, has no place and keeps its claim."""
+        return any(priority >= least for priority in self._with_claim.get(namespace, ()))
+
     def add(self, pod: Pod, minimum: int, since: float) -> None:
         """Notes that no place was found for the pod since then. Does nothing if that is known.
 
@@ -91,7 +98,8 @@ class UnschedulablePods:
         if known is not None and known.group.kind == kind:
             return
         self.remove(pod.uid)
-        unplaced = self._unplaced[pod.uid] = _Unplaced(self._group(kind, pod), pod.namespace, since, -inf)
+        unplaced = self._unplaced[pod.uid] = _Unplaced(self._group(kind, pod), pod.namespace, pod.priority, since, -inf)
+        self._count(unplaced, 1)
         if not unplaced.group.uids and unplaced.group.gated:
             unplaced.group.helped_at = self._helped_at  # nobody has looked whether it was helped
         unplaced.group.uids.add(pod.uid)
@@ -114,6 +122,7 @@ class UnschedulablePods:
         group = unplaced.group
         if unplaced.lost:
             self._give_back_claim(uid)
+        self._count(unplaced, -1)
         del self._unplaced[uid]
         group.uids.discard(uid)
         if not group.uids:
@@ -215,6 +224,7 @@ class UnschedulablePods:
             group.without_claim.setdefault(unplaced.namespace, {})[uid] = None
             self._groups_without_claim[id(group)] = group
             unplaced.lost = True
+            self._count(unplaced, -1)
         return changed
 
     def _give_back_claim(self, uid: str) -> None:
@@ -229,7 +239,17 @@ class UnschedulablePods:
             del self._groups_without_claim[id(group)]
             self._unlocked[id(group)] = group
         unplaced.lost = False
+        self._count(unplaced, 1)
         self._judge_at(-inf, uid, unplaced)
+
+    def _count(self, unplaced: _Unplaced, number: int) -> None:
+        """Counts a pod among those that keep their claims, or no longer."""
+        of_namespace = self._with_claim.setdefault(unplaced.namespace, Counter())
+        of_namespace[unplaced.priority] += number
+        if not of_namespace[unplaced.priority]:
+            del of_namespace[unplaced.priority]
+        if not of_namespace:
+            del self._with_claim[unplaced.namespace]
 
     def _judge_at(self, at: float, uid: str, unplaced: _Unplaced) -> None:
         unplaced.judged_at = at

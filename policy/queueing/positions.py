@@ -85,6 +85,9 @@ def when_ungated(cluster: Cluster, pod: Pod) -> str:
     job = pod.stands_for
     if job is not None and job.grows and cluster.attempts.lacks_place(pod):
         return "grows as soon as a place is found for all pods that it has, and there is room for one more"
+    if job is not None and job.grows and cluster.attempts.is_behind_others(pod):
+        waiting = f"the pods of namespace {pod.namespace} that wait for one"
+        return f"grows as soon as a place is found for {waiting}, and there is room for one more"
     if job is not None and job.grows:
         return "grows as soon as there is room for one more pod"
     if job is not None:

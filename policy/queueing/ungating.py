@@ -244,10 +244,11 @@ class UngatingRound:
 
         Like other Jobs it may start without room, if others owe it that, but then with as few pods as are enough. It
         grows without lookahead: what is on its way may be its own pods. It does not grow while no place is found for
-        one of its pods: room that becomes free is for that one, which may have no grant any more.
+        one of its pods, or for another of its namespace: room that becomes free is for that one, which may have no
+        grant any more.
         """
-        grows = pod.stands_for is not None and pod.stands_for.grows
-        if grows and self._cluster.attempts.lacks_place(pod):
+        grows, attempts = pod.stands_for is not None and pod.stands_for.grows, self._cluster.attempts
+        if grows and (attempts.lacks_place(pod) or attempts.is_behind_others(pod)):
             return []
         lookahead = 1.0 if grows else self._lookahead
         job = self._cluster.batch_jobs.of_stand_in(pod)

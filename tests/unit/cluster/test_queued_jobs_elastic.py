@@ -7,6 +7,7 @@ import pytest
 from policy.cluster.cluster import Cluster
 from policy.cluster.gates import PATIENCE as GATE_PATIENCE
 from policy.cluster.lowered import REST
+from policy.cluster.unschedulable import PATIENCE as CLAIM_PATIENCE
 from policy.explain.verdicts import verdict_on
 from policy.objects.batch_job import BatchJob
 from policy.objects.membership import Namespace
@@ -239,19 +240,44 @@ def test_it_grows_again_once_the_pod_is_gone_for_which_there_was_no_place():
     assert let_go(cluster) == {"train": 3}
 
 
-def test_a_job_that_has_a_pod_without_a_place_keeps_no_other_from_growing():
+def beside_a_job_without_place(priority: int = 0) -> tuple[Cluster, Pod]:
+    """A Job that could grow by one pod, and a pod of another Job that found no place before there was that room."""
     cluster = queued(cpu=2)
-    for number, name in enumerate(("one", "two")):
-        runs(cluster, elastic(1, 3, name=name, created=number), 1)
-    cluster.upsert_pod(replace(comes(cluster, elastic(1, 3, name="one"), 1), unschedulable=NO_ROOM), now=0)
+    other = elastic(1, 3, name="other", created=1, priority=priority)
+    for each in (other, elastic(1, 3)):
+        runs(cluster, each, 1)
+    cluster.upsert_pod(waits := replace(comes(cluster, other, 1), unschedulable=NO_ROOM), now=0)
     cluster.upsert_node(node("n1", size={"cpu": 3, "pods": 99}))
-    assert let_go(cluster) == {"two": 2}
+    return cluster, waits
 
 
-@pytest.mark.parametrize(("namespace", "uid"), [("b", "uid-train"), ("a", "uid-other")])
-def test_pods_of_others_do_not_keep_a_job_from_growing(namespace, uid):
+def test_it_does_not_grow_into_room_that_a_pod_of_another_job_waits_for():
+    cluster, waits = beside_a_job_without_place()
+    assert let_go(cluster) == {}
+    said = position_text(cluster, cluster.pods[STAND_IN])
+    assert "as soon as a place is found for the pods of namespace a that wait for one" in said
+    cluster.upsert_pod(replace(waits, node="n1", unschedulable=None), now=0)
+    cluster.upsert_node(node("n1", size={"cpu": 4, "pods": 99}))
+    assert let_go(cluster) == {"train": 2}
+
+
+def test_it_grows_once_a_pod_of_another_job_has_waited_in_vain_for_too_long():
+    cluster, _ = beside_a_job_without_place()
+    cluster.tick(0)
+    cluster.tick(CLAIM_PATIENCE - 1)
+    assert let_go(cluster, now=CLAIM_PATIENCE - 1) == {}
+    cluster.tick(CLAIM_PATIENCE + 1)
+    assert let_go(cluster, now=CLAIM_PATIENCE + 1) == {"train": 2}
+
+
+def test_it_grows_though_a_pod_of_lower_priority_waits_for_that_room():
+    cluster, _ = beside_a_job_without_place(priority=-1)
+    assert let_go(cluster) == {"train": 2}
+
+
+def test_pods_of_another_namespace_do_not_keep_a_job_from_growing():
     cluster, _ = with_room_to_grow()
-    stranger = pod("stranger", namespace, job=JobMember(uid, "train"), unschedulable=NO_ROOM)
+    stranger = pod("stranger", "b", job=JobMember("uid-train", "train"), unschedulable=NO_ROOM)
     cluster.upsert_pod(stranger, now=0)
     assert let_go(cluster) == {"train": 2}
 
@@ -260,9 +286,12 @@ def test_a_pod_that_another_job_has_adopted_keeps_its_former_one_from_nothing():
     cluster, seen = with_room_to_grow()
     adopted = replace(comes(cluster, seen, 1), unschedulable=NO_ROOM)
     cluster.upsert_pod(adopted, now=0)
-    assert let_go(cluster) == {}
-    cluster.upsert_pod(replace(adopted, job=JobMember("uid-other", "other")), now=0)
-    assert let_go(cluster) == {"train": 2}
+    later = CLAIM_PATIENCE + 1
+    for now in (0, later):
+        cluster.tick(now)
+    assert let_go(cluster, now=later) == {}
+    cluster.upsert_pod(replace(adopted, job=JobMember("uid-other", "other")), now=later)
+    assert let_go(cluster, now=later) == {"train": 2}
 
 
 def test_others_owe_it_no_more_than_its_minimum_where_there_is_no_room():
