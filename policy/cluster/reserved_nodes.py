@@ -276,6 +276,7 @@ class ReservedNodes:
         for job in [job for job, nodes in of_jobs.items() if not nodes]:
             del nodes_of[job]
             whole.pop(job, None)
+        self._forget_lifted(whole, of_jobs.keys() & nodes_of.keys())
         latest = max(map(attrgetter("promised"), by_node.values()), default=0.0)
         shared = before.shared - changed | {node for node, on in now.items() if len(set(map(_job_of, on.members))) > 1}
         return _Index(before.version, by_node, nodes_of, latest, frozenset(by_node), whole, shared)
@@ -294,6 +295,14 @@ class ReservedNodes:
             both = (known, stand_in)
             last = [each for each in self._cluster.reservations.reserved.of_stand_ins if each in both][-1]
             whole[_job_of(member)] = last
+
+    def _forget_lifted(self, whole: dict[Key, str], jobs: AbstractSet[Key]) -> None:
+        """Forgets stand-ins for which nothing is reserved any more: nodes are still reserved for a Job of their name."""
+        reserved = self._cluster.reservations.reserved
+        for job in [job for job in jobs & whole.keys() if whole[job] not in reserved.of_stand_ins]:
+            del whole[job]
+            for each in reserved.of_job(*job):
+                self._note_whole(whole, each)
 
     def _take_over_rows(self, before: _Index, index: _Index, changed: AbstractSet[str]) -> None:
         """Takes over the arrays of an index where only few nodes have changed, or are reserved no more."""

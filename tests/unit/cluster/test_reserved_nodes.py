@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from policy.objects.queued_job import uid_of_member, uid_of_stand_in
 from policy.objects.resources import total
 from policy.queueing.ungating import has_room_for_all
 from tests.unit.app.lines import lines_of, lines_once
@@ -86,6 +87,21 @@ def in_pairs():
     assert let_go(cluster) == ["big"]
     cluster.queued_jobs.upsert(replace(job(pods=6), suspended=False), 0)
     return cluster
+
+
+def test_a_trial_for_a_namesake_leaves_a_job_the_nodes_that_are_reserved_for_it():
+    cluster = in_pairs()
+    cluster.upsert_node(sized("n3", cpu=8))
+    cluster.upsert_pod(pod := its_pod(0), 0)
+    cluster.queued_jobs.gone(("a", "big"))
+    cluster.queued_jobs.upsert(namesake := replace(job(pods=1), uid="uid-new"), 0)
+    [one, *_] = cluster.reservations.reserved
+    uid = uid_of_member(uid_of_stand_in(namesake.uid), 0)
+    other = replace(one, name="other", pod=replace(one.pod, uid=uid), node="n3", since=one.since + 1)
+    assert cluster.reservations.nodes.job_of(pod) == ("a", one.job)
+    with cluster.reservations.assumed([other]):
+        assert cluster.reservations.nodes.job_of(pod) != ("a", one.job)
+    assert cluster.reservations.nodes.job_of(pod) == ("a", one.job)
 
 
 def change(cluster, random):
