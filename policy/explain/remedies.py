@@ -4,7 +4,7 @@ Each is computed from the numbers as they are. All others that wait decide, too,
 the caller tries it on a copy, and asks again for what is still missing there (app.whatif.remedies).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from policy.cluster.cluster import Cluster
@@ -52,11 +52,10 @@ def remedies_steps(cluster: Cluster, pod: Pod, first: Sequence[Pod] = ()) -> Ste
     concerned = members
     if refused is None and len(members) > 1:
         concerned, refused = _refused_together(cluster, members)
-    if refused is None:
-        found = yield from _gathered_steps(for_room(Need(cluster, members, first)))
-    else:
-        found = yield from _gathered_steps(_for_rule(cluster, concerned, refused, first))
-    of_gang = (yield from _gathered_steps(_for_gang(cluster, pod))) if cluster.gangs.is_waiting(pod) else []
+    have_room = yield from _have_room_steps(cluster, pod)
+    need = Need(cluster, concerned, first, have_room=have_room if concerned == members else None)
+    found = yield from _gathered_steps(for_room(need) if refused is None else _for_rule(need, refused))
+    of_gang = list(_for_gang(cluster, pod, have_room)) if cluster.gangs.is_waiting(pod) else []
     return of_gang + found if cluster.gangs.lacks_members(pod) else found + of_gang
 
 
@@ -88,15 +87,11 @@ def _gathered_steps(found: Remedies) -> Steps[list[Remedy]]:
     return gathered
 
 
-def _for_rule(cluster: Cluster, members: Sequence[Pod], refused: Refusal, first: Sequence[Pod]) -> Remedies:
-    """Yields remedies for these members; none if they are refused for more resources than are told of.
-
-    ``members``: the pod, and those of its gang that are to start with it, as far as they are refused.
-    """
+def _for_rule(need: Need, refused: Refusal) -> Remedies:
+    """Yields remedies where a rule refuses the members; none if it does for more resources than are told of."""
     if len(refused.resources) <= MOST_TOLD:
-        need = Need(cluster, members, first, refused.resources)
         for way in WAYS.get(refused.rule, ()):
-            yield from way(need)
+            yield from way(replace(need, resources=refused.resources))
 
 
 def _give_claims_back_steps(cluster: Cluster) -> Steps[None]:
@@ -107,7 +102,19 @@ def _give_claims_back_steps(cluster: Cluster) -> Steps[None]:
     yield from cluster.divide_steps()
 
 
-def _for_gang(cluster: Cluster, pod: Pod) -> Remedies:
+def _have_room_steps(cluster: Cluster, pod: Pod) -> Steps[int | None]:
+    """Returns how many members of a waiting gang could run together now; None for another pod, or with too few members.
+
+    Any members: of those that a rule does not admit, others take the place.
+    """
+    group = cluster.gangs.gated(pod) if cluster.gangs.is_waiting(pod) else None
+    missing = cluster.gangs.missing(pod)
+    if group is None or len(cluster.gangs.mates(pod)) + 1 < missing:
+        return None
+    return (yield from cluster.gangs.search.most_steps(pod, cluster.gangs.others(pod, group), missing))
+
+
+def _for_gang(cluster: Cluster, pod: Pod, have_room: int | None) -> Iterator[Remedy]:
     """Suggests more members, or a smaller minimum: as many as there are, or as have room."""
     group = cluster.gangs.gated(pod)
     if group is None:
@@ -116,11 +123,7 @@ def _for_gang(cluster: Cluster, pod: Pod) -> Remedies:
     target, ready = f"PodGroup {group.namespace}/{name}", len(cluster.gangs.ready(group) - {pod.uid})
     there = ready + 1 + len(cluster.gangs.mates(pod))
     lacking = group.minimum - there
-    least = there
-    if lacking <= 0:
-        others = cluster.gangs.others(pod, group)
-        have_room = yield from cluster.gangs.search.most_steps(pod, others, group.minimum - ready)
-        least = ready + max(1, have_room)
+    least = there if have_room is None else ready + max(1, have_room)
     if 0 < lacking <= MOST_ADDED:
         names = [f"{pod.name}-more-{number + 1}" for number in range(lacking)]
         text = f"create {lacking} more {'member' if lacking == 1 else 'members'} of {target}"

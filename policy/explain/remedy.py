@@ -54,12 +54,14 @@ class Need:
     """The pods to let in: a waiting pod, and the ``members`` of its gang that start with it; the pod comes first.
 
     ``first`` are others that take free room before them. ``resources`` are those that a rule refuses them for.
+    ``have_room`` is how many members could run together now, where that is known.
     """
 
     cluster: Cluster
     members: Sequence[Pod]
     first: Sequence[Pod]
     resources: Sequence[str] = ()
+    have_room: int | None = None
 
     @property
     def pod(self) -> Pod:

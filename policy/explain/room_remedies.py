@@ -85,8 +85,8 @@ def _have_room_steps(need: Need) -> Steps[int]:
     They are asked for by number alone: whoever tries the remedy finds out if others of them lack room.
     """
     pod, *others = need.members
-    if not others:
-        return 0
+    if not others or need.have_room is not None:
+        return need.have_room or 0
     return (yield from need.cluster.gangs.search.most_steps(pod, others, len(need.members)))
 
 
