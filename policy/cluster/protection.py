@@ -11,7 +11,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from policy.objects.other_jobs import LONGEST_CHAIN
-from policy.objects.run_time import keep_last
+from policy.objects.run_time import UNREADABLE, keep_last
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,11 +23,14 @@ if TYPE_CHECKING:
 
 
 class Protection:
-    """``now`` is the last time passed in. ``least`` are the times, in seconds, of quotas and queues that have one."""
+    """``now`` is the last time passed in. ``least`` are the times, in seconds, of quotas and queues that have one.
+
+    A time that cannot be read is endless if none could be before, as after a restart: an eviction cannot be undone.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self.now = 0.0
-        self.least: dict[Key, int] = {}
+        self.least: dict[Key, float] = {}
         self._cluster = cluster
         self._bound: dict[str, float] = {}
         self._jobs: dict[str, tuple[str, str]] = {}
@@ -42,7 +45,10 @@ class Protection:
 
     def note(self, key: Key, seconds: int) -> None:
         """Notes the time of a quota or queue. If it cannot be read, the last one that could be stays in force."""
-        keep_last(self.least, key, seconds)
+        if seconds == UNREADABLE:
+            self.least.setdefault(key, inf)
+        else:
+            keep_last(self.least, key, seconds)
 
     def forget(self, key: Key) -> None:
         """Forgets a quota or queue that is gone."""
@@ -72,7 +78,7 @@ class Protection:
                 del self._starts[job]
 
     def until(self, pod: Pod, known: dict[str, float]) -> float:
-        """Returns when a pod on a node may be evicted for other quotas and queues; 0 if at any time.
+        """Returns when a pod on a node may be evicted for other quotas and queues; 0 if at any time, endless if never.
 
         A pod that its node has not started yet counts from when it was seen there first: a node that is lost starts
         nobody, and its pods must not be protected for ever. ``known`` keeps the starts of jobs for the next pods of
@@ -115,7 +121,7 @@ class Protection:
         starts, stayed = self._starts.get((job.namespace, job.uid), {}), self._cluster.batch_jobs.stayed
         return min((start for uid, start in starts.items() if uid not in stayed), default=inf)
 
-    def _least_for(self, pod: Pod) -> int:
+    def _least_for(self, pod: Pod) -> float:
         ledger = self._cluster.ledger
         account, entry = ledger.accounts.get(pod.namespace), ledger.entries.get(pod.uid)
         quota = account.quota if account is not None else None

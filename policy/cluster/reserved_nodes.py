@@ -297,7 +297,7 @@ class ReservedNodes:
             whole[_job_of(member)] = last
 
     def _forget_lifted(self, whole: dict[Key, str], jobs: AbstractSet[Key]) -> None:
-        """Forgets stand-ins for which nothing is reserved any more: nodes are still reserved for a Job of their name."""
+        """Forgets stand-ins for which nothing is reserved any more, of Jobs whose namesakes still have nodes."""
         reserved = self._cluster.reservations.reserved
         for job in [job for job in jobs & whole.keys() if whole[job] not in reserved.of_stand_ins]:
             del whole[job]

@@ -72,7 +72,7 @@ Key = tuple[str, str]
 """Namespace and name of an elastic quota; an empty namespace and the name of a queue."""
 
 
-def keep_last(times: dict[Key, int], key: Key, seconds: int) -> None:
+def keep_last(times: dict[Key, int] | dict[Key, float], key: Key, seconds: int) -> None:
     """Notes the time of a quota or a queue. If it cannot be read, the last one that could be stays in force."""
     if seconds > 0:
         times[key] = seconds
@@ -86,11 +86,13 @@ def conditions(run_time: int, min_run_time: int, max_run_time: int) -> list[Cond
     if run_time == UNREADABLE:
         message = f"annotation {RUN_TIME} is not {FORM}; it counts for nothing"
         found.append(Condition("RunTimeInvalid", "Unreadable", message))
-    stays = f"is not {FORM}; the last one that could be read stays in force, if there was one"
+    stays = f"is not {FORM}; the last one that could be read stays in force"
     if min_run_time == UNREADABLE:
-        found.append(Condition("MinRunTimeInvalid", "Unreadable", f"annotation {MIN_RUN_TIME} {stays}"))
+        message = f"annotation {MIN_RUN_TIME} {stays}; without one, no pod is evicted for others until it can be read"
+        found.append(Condition("MinRunTimeInvalid", "Unreadable", message))
     if max_run_time == UNREADABLE:
-        found.append(Condition("MaxRunTimeInvalid", "Unreadable", f"annotation {MAX_RUN_TIME} {stays}"))
+        message = f"annotation {MAX_RUN_TIME} {stays}, if there was one"
+        found.append(Condition("MaxRunTimeInvalid", "Unreadable", message))
     if min_run_time > max_run_time > 0:
         message = f"annotation {MIN_RUN_TIME} exceeds {MAX_RUN_TIME}; both are in force"
         found.append(Condition("Invalid", "MinRunTimeExceedsMax", message))

@@ -1,6 +1,6 @@
 """Evictable: which pods may be evicted for the pending pod, after what is taken so far."""
 
-from math import ceil
+from math import ceil, inf
 
 from policy.cluster.cluster import Cluster
 from policy.objects.group import Key
@@ -118,7 +118,7 @@ class Evictable:
             at = max(at, self._until_of_gang(pod))
         if at <= self._now:
             return False
-        self.moments.add(ceil(at))
+        self.moments.add(ceil(at) if at < inf else inf)
         return True
 
     def _until_of_gang(self, pod: Pod) -> float:

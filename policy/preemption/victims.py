@@ -165,7 +165,7 @@ def _search_anywhere_steps(cluster: Cluster, pod: Pod, beside: Sequence[Pod], as
     text = "nobody may be evicted whose going would let it run"
     if moments:
         text = f"{text}, as long as min-run-time protects some pods"
-    return _without_victims(cluster, pod) or NoPlan("protected", text, moments=tuple(sorted(moments)))
+    return _without_victims(cluster, pod) or NoPlan("protected", text, moments=tuple(sorted(moments - {inf})))
 
 
 def _without_victims(cluster: Cluster, pod: Pod) -> NoPlan | None:

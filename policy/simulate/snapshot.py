@@ -83,7 +83,7 @@ class Snapshot:
     counted: tuple[tuple[str, str], ...]
     epoch: float
     protected_now: float
-    min_run_times: tuple[tuple[Key, int], ...]
+    min_run_times: tuple[tuple[Key, float], ...]
     max_run_times: tuple[tuple[Key, int], ...]
     overdue_after: float
     stuck_after: float

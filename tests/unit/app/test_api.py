@@ -55,6 +55,13 @@ def test_a_quota_is_shown_with_what_its_namespace_uses():
     ]
 
 
+def test_an_endless_min_run_time_is_told_by_its_condition_alone():
+    lending = quota("a", min={"cpu": 2})
+    lending["metadata"]["annotations"] = {"quotaward.dev/min-run-time": "soon"}
+    [shown] = quotas(lending)
+    assert (shown["runTimes"], [each["type"] for each in shown["conditions"]]) == ({}, ["MinRunTimeInvalid"])
+
+
 def test_amounts_are_the_shortest_exact_quantities():
     sizes = {"cpu": "1500m", "memory": "9216Mi", "ephemeral-storage": "1000", "hugepages-2Mi": "4Mi", "a.b/c": "5000"}
     [shown] = quotas(quota("a", max=sizes))

@@ -67,7 +67,6 @@ def gone(cluster, preemptor):
         (100, UNREADABLE, 901, (1001,)),
         (100, 0, 5000, (1100,)),
         (0, 500, 999, {"b4"}),
-        (UNREADABLE, 0, 999, {"b4"}),
     ],
     ids=[
         "has run that long",
@@ -78,7 +77,6 @@ def gone(cluster, preemptor):
         "what it asks for cannot be read",
         "a node whose clock is ahead",
         "a pod alone cannot ask",
-        "never readable",
     ],
 )
 def test_a_borrower_stays_until_it_has_run_for_its_min_run_time(of_quota, of_pod, started, expected):
@@ -108,6 +106,20 @@ def test_what_can_no_longer_be_read_stays_in_force_and_ends_with_the_quota():
     assert gone(at_once(copy_steps(snapshot(cluster, 0.0))), me()) == (1099,)
     cluster.upsert_quota(quota("b", least={"cpu": 2}))
     assert gone(cluster, me()) == {"b3"}
+
+
+def test_what_could_never_be_read_protects_until_it_can_be():
+    cluster = lent(*(run(f"b{number}", 1) for number in (1, 2, 3)), run("b4", 2), seconds=UNREADABLE)
+    found = plan(cluster, me())
+    assert (found.reason, found.moments) == ("protected", ())
+    assert found.text.endswith("as long as min-run-time protects some pods")
+    assert gone(cluster, me()) == gone(at_once(copy_steps(snapshot(cluster, 0.0))), me()) == ()
+    assert at_once(foreseen_steps(cluster, me(), found.moments)) is None
+    cluster.upsert_pod(run("b4", 2, min_run_time=500, version=2), NOW)
+    assert gone(cluster, me()) == {"b4"}, "it asks for less"
+    cluster.upsert_pod(run("b4", 2, version=3), NOW)
+    cluster.upsert_quota(replace(quota("b", least={"cpu": 2}), min_run_time=600))
+    assert gone(cluster, me()) == {"b4"}
 
 
 @pytest.mark.parametrize("of", ["q2", "top"])
