@@ -66,7 +66,7 @@ class JobReader:
 
     def _upsert(self, cluster: Cluster, obj: Any, now: float) -> None:
         job = self._job(obj)
-        cluster.batch_jobs.others.upsert(job)
+        cluster.upsert_other_job(job)
         cluster.queued_jobs.owner_seen(job, now)
         suspended = _at(obj, self._row.suspend) is True
         key = key_of(self.job_kind, job.namespace, job.name)
@@ -93,7 +93,7 @@ class JobReader:
         return job.ours and not job.ended and obj.metadata.deletion_timestamp is None
 
     def _delete(self, cluster: Cluster, key: Key) -> None:
-        cluster.batch_jobs.others.delete(self.job_kind, (key[0], key[1]))
+        cluster.delete_other_job(self.job_kind, (key[0], key[1]))
         cluster.queued_jobs.gone(key_of(self.job_kind, key[0], key[1]))
 
     def _job(self, obj: Any) -> BatchJob:

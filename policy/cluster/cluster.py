@@ -44,6 +44,7 @@ from policy.nodes.table import NodeTable
 from policy.objects import signature
 from policy.objects.batch_job import BatchJob, BatchJobs, Key
 from policy.objects.group import Group
+from policy.objects.job_kind import JobKind
 from policy.objects.membership import Membership, Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod
@@ -385,6 +386,22 @@ class Cluster:
         before = self.batch_jobs.get(key)
         self.batch_jobs.delete(key)
         bounds.job_changed(self, before, None)
+
+    def upsert_other_job(self, job: BatchJob) -> None:
+        """Adds or changes a job of another kind."""
+        others = self.batch_jobs.others
+        before = others.named(job.kind.name.lower(), *job.key)
+        others.upsert(job)
+        if before is not None and before.uid != job.uid:
+            self.protection.forget_job(before.uid)
+        self.protection.see_job(job)
+
+    def delete_other_job(self, kind: JobKind, key: Key) -> None:
+        """Removes a job of another kind. Does nothing for an unknown one."""
+        before = self.batch_jobs.others.named(kind.name.lower(), *key)
+        self.batch_jobs.others.delete(kind, key)
+        if before is not None:
+            self.protection.forget_job(before.uid)
 
     def delete_group(self, namespace: str, name: str) -> None:
         """Removes a pod group. Does nothing for an unknown one."""

@@ -26,11 +26,14 @@ class Protection:
     """``now`` is the last time passed in. ``least`` are the times, in seconds, of quotas and queues that have one.
 
     A time that cannot be read is endless if none could be before, as after a restart: an eviction cannot be undone.
+    ``since`` has by UID the first start of a pod of each job of another kind, as such a job says none itself. It stays
+    when that pod is gone: a job that replaces all of its pods in time would be protected for ever.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self.now = 0.0
         self.least: dict[Key, float] = {}
+        self.since: dict[str, float] = {}
         self._cluster = cluster
         self._bound: dict[str, float] = {}
         self._jobs: dict[str, tuple[str, str]] = {}
@@ -65,7 +68,20 @@ class Protection:
         if pod.job is None and not pod.controller:
             return
         job = self._jobs[pod.uid] = pod.namespace, pod.job.uid if pod.job is not None else pod.controller
-        self._starts.setdefault(job, {})[pod.uid] = pod.started or bound
+        self._starts.setdefault(job, {})[pod.uid] = start = pod.started or bound
+        jobs = self._cluster.batch_jobs
+        owner = jobs.owner_of(pod) if jobs.others and pod.uid not in jobs.stayed else None
+        if owner is not None and owner.can_be_suspended and start < self.since.get(owner.uid, inf):
+            self.since[owner.uid] = start
+
+    def see_job(self, job: BatchJob) -> None:
+        """Sees a job of another kind. Once it is suspended, the time starts anew when it is resumed."""
+        if job.ended or not job.can_be_suspended:
+            self.forget_job(job.uid)
+
+    def forget_job(self, uid: str) -> None:
+        """Forgets a job of another kind that is gone."""
+        self.since.pop(uid, None)
 
     def gone(self, uid: str) -> None:
         """Notes that a pod is gone."""
@@ -105,12 +121,12 @@ class Protection:
         return known[whole.uid]
 
     def _start_of_job(self, job: BatchJob) -> float:
-        """Returns when a job started: by what it says, else by what the jobs say that it owns, else by its first pod.
+        """Returns when a job started: by what it says, else by what the jobs that it owns say, or by its first pod.
 
         Pods may be seen before the jobs that own them, so those are looked for only now. Jobs that have ended do not
         count: they may have run before this one was suspended for the last time.
         """
-        jobs, start = [job], inf
+        jobs, start = [job], self.since.get(job.uid, inf)
         for _ in range(LONGEST_CHAIN + 2):
             for each in jobs:
                 start = min(start, each.started or self._first_start(each))

@@ -84,6 +84,7 @@ class Snapshot:
     epoch: float
     protected_now: float
     min_run_times: tuple[tuple[Key, float], ...]
+    protected_since: tuple[tuple[str, float], ...]
     max_run_times: tuple[tuple[Key, int], ...]
     overdue_after: float
     stuck_after: float
@@ -128,6 +129,7 @@ def snapshot(cluster: Cluster, now: float) -> Snapshot:
         epoch=cluster.leaving.deletions.now,
         protected_now=cluster.protection.now,
         min_run_times=tuple(cluster.protection.least.items()),
+        protected_since=tuple(cluster.protection.since.items()),
         max_run_times=tuple(cluster.ledger.run_time_limits.most.items()),
         overdue_after=cluster.leaving.deletions.after,
         stuck_after=cluster.leaving.deletions.stuck_after,
@@ -146,6 +148,7 @@ def copy_steps(taken: Snapshot, copies: list[Cluster] | None = None) -> Steps[Cl
     cluster.leaving.pass_time(taken.epoch)
     cluster.protection.pass_time(taken.protected_now)
     cluster.protection.least.update(taken.min_run_times)
+    cluster.protection.since.update(taken.protected_since)
     cluster.ledger.run_time_limits.most.update(taken.max_run_times)
     yield from _copy_bounds_steps(cluster, taken)
     yield from _each_steps(taken.device_slices, cluster.devices.upsert_slice)

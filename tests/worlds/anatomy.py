@@ -36,7 +36,7 @@ HISTORY = {
     "InFlight": ("somebody_else_admits", "asked_at", "_settled_at", "settle_time"),
     "Leaving": ("_asked",),
     "Deletions": ("now",),
-    "Protection": ("now", "_bound", "_jobs", "_starts"),
+    "Protection": ("now", "since", "_bound", "_jobs", "_starts"),
     "Deadlines": ("_heap",),
     "Gates": ("_generations", "_since", "moves_of_jobs"),
     "Line": ("arrivals",),

@@ -464,7 +464,7 @@ class WildWorld:
             (cluster.upsert_reservation, seen.reservations),
             (cluster.upsert_budget, seen.budgets),
             (cluster.batch_jobs.upsert, seen.batch_jobs),
-            (cluster.batch_jobs.others.upsert, seen.other_jobs),
+            (cluster.upsert_other_job, seen.other_jobs),
             (lambda each: cluster.queued_jobs.upsert(each, self.clock()), seen.queued_jobs),
             (cluster.devices.upsert_slice, seen.device_slices),
             (cluster.devices.upsert_claim, seen.device_claims),

@@ -245,14 +245,39 @@ def test_a_job_above_others_stays_for_the_first_of_these_in_any_order(order, kno
     cluster.upsert_namespace(Namespace("b", queues_jobs=True))
     for each in (ended, foreign, *jobs):
         cluster.batch_jobs.upsert(each)
-    cluster.batch_jobs.others.upsert(above)
+    cluster.upsert_other_job(above)
     for each in pods if order == "owners first" else ():
         cluster.upsert_pod(each, 0)
     assert plan(cluster, me()).moments == ((1030,) if known else (1040,))
     cluster.batch_jobs.delete(("b", "j1"))
     cluster.delete_pod("b1")
     cluster.upsert_pod(of_job("b1", 980, "j2"), 0)
-    assert plan(cluster, me()).moments == ((1050,) if known else (1060,))
+    later = (1050,) if known else (1060,)
+    assert plan(cluster, me()).moments == (later if order == "pods first" else (1040,))
+
+
+def test_a_job_that_replaces_all_of_its_pods_in_time_is_not_protected_for_ever():
+    above, names = BatchJob("b", "set", "s", ours=True, kind=JOB_SET), ("b1", "b2", "b3", "b4")
+    cluster = lent()
+    cluster.upsert_namespace(Namespace("b", queues_jobs=True))
+    cluster.upsert_other_job(above)
+
+    def replaced(at):
+        cluster.protection.pass_time(at)
+        for name in names:
+            cluster.delete_pod(name)
+        for name in names:
+            cluster.upsert_pod(replace(run(name, at), controller="s"), at)
+        return plan(cluster, me())
+
+    assert (replaced(910).moments, replaced(960).moments) == ((1010,), (1010,))
+    assert at_once(copy_steps(snapshot(cluster, 0.0))).protection.since == {"s": 910}
+    assert {victim.uid for victim in replaced(1010).victims} <= set(names)
+    cluster.upsert_other_job(replace(above, can_be_suspended=False))
+    cluster.upsert_other_job(above)
+    assert replaced(1050).moments == (1150,), "it was resumed"
+    cluster.delete_other_job(JOB_SET, above.key)
+    assert not cluster.protection.since
 
 
 def test_the_first_moment_is_foreseen_at_which_enough_may_go():
