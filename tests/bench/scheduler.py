@@ -58,7 +58,7 @@ def run() -> list[Figure]:
             control_plane.kwok.start()
             _wait_for_nodes(control_plane.api, nodes)
             memory: dict[str, list[float]] = {OURS: [], QUEUED: []}
-            rates = _rates(control_plane, etcd, times, memory, with_waiting=nodes == SIZES[0][0])
+            rates = _rates(control_plane, etcd, times, memory, with_refused=nodes == SIZES[0][0])
             figures += _figures(nodes, rates, memory)
             if nodes == SIZES[0][0]:
                 figures.append(_wakes(control_plane))
@@ -85,7 +85,7 @@ def _wait_for_nodes(api: Api, count: int) -> None:
 
 
 def _rates(
-    control_plane: ControlPlane, etcd: Etcd, times: int, memory: dict[str, list[float]], *, with_waiting: bool
+    control_plane: ControlPlane, etcd: Etcd, times: int, memory: dict[str, list[float]], *, with_refused: bool
 ) -> dict[str, list[float]]:
     """Pods by the second, by contender. ``memory`` gets the MB that a Quotaward of these contenders has after each."""
     contenders: dict[str, Callable[[], AbstractContextManager[Any]]] = {
@@ -93,10 +93,10 @@ def _rates(
         NOOP: lambda: _with_noop(control_plane),
         OURS: lambda: _with_quotaward(control_plane),
     }
-    if with_waiting:
+    if with_refused:
         contenders[WAITING] = lambda: _with_waiting(control_plane, etcd)
-        contenders[GATED] = lambda: _with_gated(control_plane, etcd)
-        contenders[QUEUED] = lambda: _with_queued(control_plane, etcd)
+    contenders[GATED] = lambda: _with_gated(control_plane, etcd)
+    contenders[QUEUED] = lambda: _with_queued(control_plane, etcd)
     contenders[PLUGIN] = lambda: _with_plugin(control_plane)
     rates: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(times):
@@ -245,13 +245,13 @@ def _figures(nodes: int, rates: dict[str, list[float]], memory: dict[str, list[f
     if WAITING in rate:
         what = f"throughput, {nodes} nodes: {BURST} refused pods waiting, against none"
         yield Figure(what, rate[WAITING] / rate[OURS], "x", None, 0.5, at_least=True)
-        what = f"throughput, {nodes} nodes: {BURST} pods waiting at gates, against none"
-        yield Figure(what, rate[GATED] / rate[OURS], "x", 0.95, 1.0, at_least=True)
-        what = f"throughput, {nodes} nodes: {JOBS} Jobs waiting as a whole, against none"
-        yield Figure(what, rate[QUEUED] / rate[OURS], "x", 0.97, 1.0, at_least=True)
-        without, beside = (statistics.median(memory[name]) for name in (OURS, QUEUED))
-        detail = f"{without:.0f} -> {beside:.0f} MB"
-        yield Figure(f"memory, {JOBS} Jobs waiting as a whole", beside - without, "MB", 100, 50, detail=detail)
+    what = f"throughput, {nodes} nodes: {BURST} pods waiting at gates, against none"
+    yield Figure(what, rate[GATED] / rate[OURS], "x", 0.95, 1.0, at_least=True)
+    what = f"throughput, {nodes} nodes: {JOBS} Jobs waiting as a whole, against none"
+    yield Figure(what, rate[QUEUED] / rate[OURS], "x", 0.97, 1.0, at_least=True)
+    without, beside = (statistics.median(memory[name]) for name in (OURS, QUEUED))
+    what = f"memory, {nodes} nodes: {JOBS} Jobs waiting as a whole"
+    yield Figure(what, beside - without, "MB", 100, 50, detail=f"{without:.0f} -> {beside:.0f} MB")
 
 
 def _wakes(control_plane: ControlPlane) -> Figure:
