@@ -27,6 +27,7 @@ from tests.chaos.history import (
 )
 from tests.chaos.jobs import of_jobs
 from tests.chaos.promises import is_late_for_a_promise, of_promises, on_a_reserved_node
+from tests.chaos.started import of_started_jobs
 from tests.controlplane.objects import number
 
 
@@ -50,6 +51,7 @@ def violations(history: History, leeway: Leeway) -> list[str]:
             found += [(life.evicted, text) for text in _of_eviction(history, life, leeway)]
     found += of_jobs(history, leeway.granted, leeway.seen)
     found += of_promises(history, leeway.granted, leeway.seen)
+    found += of_started_jobs(history, leeway.seen)
     sentences = [f"{_seconds(history, position)}: {text}" for position, text in sorted(found)]
     return sentences + [f"at the end: {text}" for text in wrong_statuses(history)]
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 
-from tests.chaos.history import History, Life, Position, is_opted_out, owner_of, owners_of, selects, total
-from tests.chaos.reserved import Waiting, has_grown, is_of_job, waiting
+from tests.chaos.history import Amounts, History, Life, Position, is_opted_out, owner_of, owners_of, selects, total
+from tests.chaos.reserved import has_grown, is_of_job, waiting
 from tests.controlplane.objects import Object
 
 PATIENCE = 30.0
@@ -115,18 +115,21 @@ def _why_moved_by_pods(
 def _by_a_wrong_clock(
     history: History, promise: Promise, end: Position, there: list[Life], granted: float, seen: float
 ) -> bool:
-    """Whether a clock was wrong when something was decided of which the promise depends.
+    """Whether a clock was wrong when something was decided of which the end of the promise depends.
 
-    That is the promise itself, its end, the admission of a pod that stays too long, or its eviction in time.
+    That is its end itself. Of a pod that stays too long it is its admission, its eviction in time, and the promise,
+    if it was there by then. Pods that came after a promise are known by the time at which that was given.
     """
     wrong, window = history.wrong_clocks.during, history.window
-    spans = [(window(each, granted), each) for each in (promise.given, promise.began)] + [(window(end, seen), end)]
+    spans, overdue = [(window(end, seen), end)], history.moment(end) > promise.start
     for life in there:
         late = gone_at(history, life, history.moment(life.bound)) > promise.start
-        if life.is_on_node(end) and (late or history.moment(end) > promise.start):
+        if life.is_on_node(end) and (late or overdue):
             grace = life.pod["spec"].get("terminationGracePeriodSeconds", 30)
             spans.append((window(life.bound, granted), life.bound))
             spans.append((history.since(promise.start - grace - LEAD - seen), end))
+            depends = [at for at in (promise.given, promise.began) if late and window(life.bound, granted) <= at]
+            spans += [(window(at, seen), at) for at in (*depends, *([promise.given] if overdue else []))]
     return any(True in wrong(start, until) for start, until in spans if start <= until)
 
 
@@ -152,7 +155,7 @@ def on_a_reserved_node(history: History, life: Life, granted: float) -> Iterator
         if not began < life.bound < ended or known_for <= granted or is_of_job(life, spec):
             continue
         whom = waiting(history, spec, start, life.bound)
-        if whom is None or not _takes_of_it(history, life, whom, start):
+        if whom is None or not _takes_of_it(history, life, spec, start):
             continue
         text = f"{life.name} was bound to {life.node}, reserved for {whom.name} since {known_for:.1f} s"
         promised, gone = max(history.promised[uid].during(start, life.bound)), gone_at(history, life, let_in)
@@ -171,7 +174,7 @@ def is_backfilled(history: History, life: Life, granted: float) -> bool:
         spec = reservation["spec"]
         if spec["nodeName"] == life.node and began < life.bound < ended and not is_of_job(life, spec):
             whom = waiting(history, spec, life.bound, life.bound) if history.promised[uid].at(life.bound) else None
-            if whom is not None and _takes_of_it(history, life, whom, start):
+            if whom is not None and _takes_of_it(history, life, spec, start):
                 return True
     return False
 
@@ -243,8 +246,7 @@ def _who_came(history: History, promise: Promise, end: Position) -> str:
 def _lacks_room(history: History, promise: Promise, start: Position, position: Position) -> bool:
     """Whether a node has no room for all that it is reserved for of the job, and that wait."""
     node = promise.spec["nodeName"]
-    members = (waiting(history, spec, start, position) for spec in _of_same_job(history, promise, position))
-    wanted = total(each.least for each in members if each is not None)
+    wanted = _kept(history, promise.spec, start, position, position)
     size = history.sizes[node].at(position) if node in history.sizes else {}
     there = [life.least for life in history.lives.values() if life.node == node and life.is_on_node(position)]
     return any(
@@ -253,30 +255,30 @@ def _lacks_room(history: History, promise: Promise, start: Position, position: P
     )
 
 
-def _of_same_job(history: History, promise: Promise, position: Position) -> Iterator[Object]:
-    """The reservations in force of a job on the node of this one."""
-    pod, job, node = promise.spec["pod"], promise.spec.get("job"), promise.spec["nodeName"]
-    for reservation, began, ended in history.reservations.values():
-        spec = reservation["spec"]
-        if began <= position < ended and (spec["pod"]["namespace"], spec.get("job"), spec["nodeName"]) == (
-            pod["namespace"],
-            job,
-            node,
-        ):
-            yield spec
+def _kept(history: History, spec: Object, start: Position, end: Position, since: Position) -> Amounts:
+    """What is kept on a node for all that wait of a job, by reservations that have been in force since a position."""
+    pod, job, node = spec["pod"], spec.get("job"), spec["nodeName"]
+    same = (
+        each["spec"]
+        for each, began, ended in history.reservations.values()
+        if began <= since and end < ended and each["spec"]["nodeName"] == node
+        if (each["spec"]["pod"]["namespace"], each["spec"].get("job")) == (pod["namespace"], job)
+    )
+    return total(each.least for each in (waiting(history, one, start, end) for one in same) if each is not None)
 
 
-def _takes_of_it(history: History, life: Life, whom: Waiting, start: Position) -> bool:
-    """Whether a node has less than a pod, what is reserved for another, and what others used there, all together.
+def _takes_of_it(history: History, life: Life, spec: Object, start: Position) -> bool:
+    """Whether a node has less than a pod, what is reserved for another job, and what others used there, all together.
 
     Others may have come since the pod was let through, so what they used then counts, too.
     """
     size = history.sizes[life.node].at(life.bound) if life.node in history.sizes else {}
+    kept = _kept(history, spec, start, life.bound, start)
     for resource, asked in life.least.items():
         used = (
             sum(
                 (each.least.get(resource, 0) for each in history.lives.values() if _is_beside(each, life, moment)),
-                start=asked + whom.least.get(resource, 0),
+                start=asked + kept.get(resource, 0),
             )
             for moment in (start, life.bound - 1)
         )

@@ -32,8 +32,8 @@ def train(pods=2, *, suspend=True, **status):
     return item | {"status": status}
 
 
-def member(number=0):
-    item = pod(f"train-{number}", "a")
+def member(number=0, cpu=1):
+    item = pod(f"train-{number}", "a", cpu)
     item["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "train", "uid": "Job/a/train", "controller": True}]
     return item
 
