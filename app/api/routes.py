@@ -185,7 +185,7 @@ async def _explain(
         next_steps(cluster, pod, settings.reserve.terms, _times(request, store), settings.why_idle)
     )
     if missing := missing_claim(store, settings, pod):
-        steps = [NextStep("claim-missing", f"ResourceClaim {missing} does not exist"), *steps]
+        steps = [NextStep("claim-missing", f"{missing} does not exist"), *steps]
         steps = [each for each in steps if each.step != "to-be-tried"]
     if not pod.terminating:
         steps += end_of_job(cluster, pod, time.time())

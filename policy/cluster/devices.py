@@ -81,7 +81,7 @@ class Devices:
             if before is None:
                 self._claim_came_or_went(claim.key)
             else:
-                self._charge_again(self._payers.of(claim.key))
+                self._charge_all_again((self._payers.of(claim.key),))
 
     def delete_claim(self, namespace: str, name: str) -> None:
         """Removes a claim. Does nothing for an unknown one."""
@@ -190,7 +190,7 @@ class Devices:
         for uid in list(self._outdated):
             if uid in self._outdated:
                 del self._outdated[uid]
-                self._charge_again(uid)
+                self._charge_all_again((uid,))
             yield
 
     def _see(self, uid: str) -> None:
@@ -302,19 +302,26 @@ class Devices:
         for name, count in counts.items():
             add(sums, {self._names.key_of_class(name): count})
 
-    def _charge_all_again(self, uids: dict[str, None]) -> None:
-        """Charges each of these pods anew, once."""
-        for uid in uids:
-            self._charge_again(uid)
+    def _charge_all_again(self, uids: Iterable[str]) -> None:
+        """Charges each of these pods anew, once. A grant ends that has grown to what the rules do not admit.
 
-    def _charge_again(self, uid: str) -> None:
-        """Charges a pod anew, as it is seen, and as it was granted if that is newer."""
+        Tenants may change claims and templates while the scheduler does not try a pod, and no rule is asked about that.
+        """
         cluster = self._cluster
+        for uid in [uid for uid in uids if self._charge_again(uid)]:
+            granted = cluster.grants.pod(uid)
+            if granted is not None and cluster.check(cluster.pods.get(uid) or granted) is not None:
+                cluster.states.withdraw(uid)
+
+    def _charge_again(self, uid: str) -> bool:
+        """Charges a pod anew, as it is seen, and as it was granted if that is newer. Returns whether a grant grows."""
+        cluster, grows = self._cluster, False
         known, granted = cluster.pods.get(uid), cluster.grants.pod(uid)
         pod = known or granted
         _put(self._asking_for_all, uid, there=pod is not None and self._asks_for_all(pod))
         self._note_sharing(uid)
         if granted is not None and (charged := self.charged(granted)) is not granted:
+            grows = any(amount > granted.request.get(name, 0) for name, amount in charged.request.items())
             cluster.grants.replace(charged)
             entry = cluster.ledger.entries.get(uid)
             if entry is not None and entry.kind == "granted":
@@ -323,6 +330,7 @@ class Devices:
                 cluster.ledger.enter("granted", charged)
         if known is not None and (charged := self.charged(known)) is not known:
             cluster.upsert_pod(charged, self._now)
+        return grows
 
     def _note_sharing(self, uid: str) -> None:
         """Notes what the leaving of a pod does not free, as others hold it, too."""
@@ -345,7 +353,7 @@ class Devices:
         users = self._payers.users(key)
         if len(users) > 1:
             self._outdated.update(users)
-        self._charge_again(self._payers.of(key))
+        self._charge_all_again((self._payers.of(key),))
 
     def _template_changed(self, namespace: str, name: str) -> None:
         self._outdated.update(self._of_templates.get((namespace, name), {}))

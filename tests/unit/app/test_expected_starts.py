@@ -7,7 +7,7 @@ import pytest
 from app.api.expected import model, sentence
 from app.observability import metrics
 from app.settings import Settings
-from app.store.resource_claims import RESOURCE_CLAIMS
+from app.store.resource_claims import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from app.whatif import expected_starts
 from app.whatif.expected_starts import ExpectedStarts
 from app.whatif.missing_claims import missing_claim
@@ -230,24 +230,34 @@ def test_of_a_pod_that_is_gone_nothing_is_measured():
     assert errors() == before
 
 
+NO_DEVICES = {"devices": {"requests": []}}
+
+
 @pytest.mark.parametrize("is_there", [True, False])
-def test_a_pod_whose_claim_does_not_exist_is_told_so_and_has_no_expected_start(is_there):
-    item = pod("p", "b", resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}])
-    there = [made(RESOURCE_CLAIMS, "c", "b", spec={"devices": {"requests": []}})] if is_there else []
-    store = store_with(node("n1", **cpus(2)), item, *there)
+@pytest.mark.parametrize(
+    ("kind", "by", "spec"),
+    [
+        (RESOURCE_CLAIMS, "resourceClaimName", NO_DEVICES),
+        (RESOURCE_CLAIM_TEMPLATES, "resourceClaimTemplateName", {"spec": NO_DEVICES}),
+    ],
+    ids=["a claim", "a template"],
+)
+def test_a_pod_whose_claim_does_not_exist_is_told_so_and_has_no_expected_start(is_there, kind, by, spec):
+    item = pod("p", "b", resourceClaims=[{"name": "gpu", by: "c"}])
+    store = store_with(node("n1", **cpus(2)), item, *([made(kind, "c", "b", spec=spec)] if is_there else []))
     told = client_of(store).get("/api/v1/pods/b/p").json()
     steps = [each["text"] for each in told["next"]]
     assert bool(told["expectedStart"]["at"]) is is_there
-    assert ("ResourceClaim c does not exist" in steps) is not is_there
-    assert ("Next: ResourceClaim c does not exist." in told["summary"]) is not is_there
+    assert (f"{kind.name} c does not exist" in steps) is not is_there
+    assert (f"Next: {kind.name} c does not exist." in told["summary"]) is not is_there
     assert ("the scheduler has not tried it yet" in steps) is is_there
-    store.complete(RESOURCE_CLAIMS, without=True)
+    store.complete(kind, without=True)
     told = client_of(store).get("/api/v1/pods/b/p").json()
     assert told["expectedStart"]["at"]
     assert "the scheduler has not tried it yet" in [each["text"] for each in told["next"]]
 
 
-@pytest.mark.parametrize(("claims", "missing"), [((), ""), (("d",), "c")])
+@pytest.mark.parametrize(("claims", "missing"), [((), ""), (("d",), "ResourceClaim c")])
 def test_in_a_folder_without_claims_none_is_missing(claims, missing):
     item = pod("p", "b", resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}])
     there = [made(RESOURCE_CLAIMS, name, "b", spec={"devices": {"requests": []}}) for name in claims]

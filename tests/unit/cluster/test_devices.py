@@ -96,6 +96,26 @@ def test_a_pod_that_was_granted_before_it_was_seen_counts_with_its_claim():
     assert (used(cluster), cluster.devices._payers._users) == (0, {})
 
 
+@pytest.mark.parametrize("seen", [True, False], ids=["seen", "not seen yet"])
+@pytest.mark.parametrize(("devices", "left"), [(2, 2), (3, 0)], ids=["admitted", "not admitted"])
+def test_a_grant_that_grows_by_a_late_template_ends_unless_the_rules_admit_it(seen, devices, left):
+    cluster, waits = with_devices(quota(most={GPU: 2})), pod("p", "a", of_template("late"), of_template("never"))
+    see(cluster, *([waits] if seen else []))
+    cluster.grant(waits, now=0)
+    cluster.devices.upsert_template("a", "late", asking(gpu=devices))
+    at_once(cluster.devices.renew_steps())
+    assert (used(cluster), len(cluster.grants)) == (left, left > 0)
+
+
+def test_a_pod_that_takes_over_what_others_shared_keeps_its_grant():
+    cluster = with_devices(quota(most={GPU: 2}), claim("c", gpu=2))
+    for uid in "pq":
+        see(cluster, pod(uid, "a", "c"))
+        assert answer(cluster, pod(uid, "a", "c")) == ""
+    see(cluster, pod("p", "a", version=1))
+    assert (used(cluster), "q" in cluster.grants) == (2, True)
+
+
 def test_a_pod_that_was_granted_before_its_claims_were_known_gives_them_back():
     cluster = with_devices(claim("c", gpu=2))
     cluster.admit(replace(pod("p"), needs=None), now=0)
