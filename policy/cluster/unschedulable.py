@@ -213,7 +213,7 @@ class UnschedulablePods:
         while self._deadlines and self._deadlines[0][0] <= now:
             at, uid = heappop(self._deadlines)
             unplaced = self._unplaced.get(uid)
-            if unplaced is None or unplaced.judged_at != at:
+            if unplaced is None or unplaced.lost or unplaced.judged_at != at:
                 continue  # a place may be found for it, or it is judged at another time
             group = unplaced.group
             deadline = max(unplaced.since, group.helped_at) + self.patience

@@ -44,6 +44,18 @@ def test_only_who_was_found_no_place_for_by_others_loses_its_claim_in_time(state
     assert deserved(divided(cluster), "q2") == expected
 
 
+def test_who_was_tried_again_at_once_loses_its_claim_once():
+    unschedulable, one = UnschedulablePods(patience=30), pod("p", "a")
+    unschedulable.add(one, 1, 0)
+    unschedulable.remove("p")
+    unschedulable.add(one, 1, 0)
+    assert unschedulable.some_wait("a", 0)
+    assert unschedulable.judge(31, None) == ["p"]
+    assert not unschedulable.some_wait("a", 0)
+    unschedulable.help_pods(["p"])
+    assert unschedulable.some_wait("a", 0)
+
+
 @pytest.mark.parametrize("state", [{"gated": True}, {"terminating": True}])
 def test_who_is_gated_by_others_or_going_claims_nothing(state):
     assert deserved(cluster_with(pod("p", "a", request={"cpu": 4}, **state)), "q2") == 8
