@@ -414,7 +414,7 @@ class QueuedJobs:
         if job.least:
             part = Part(job.pods - job.lacking, suspended=True, parallelism=job.asked)
             self._starts.grant(uid_of_stand_in(job.uid), part)
-        self._count_placed(job)
+        self._count_come(job)
         return self._keep(job, now)
 
     def _keep(self, job: QueuedJob, now: float) -> bool:
@@ -444,14 +444,14 @@ class QueuedJobs:
             if not self._keep(job, now):
                 self._wait_or_rest(job, now)
 
-    def _count_placed(self, job: QueuedJob) -> None:
-        """Counts the pods of a Job that have come, and are on nodes, before it was known here.
+    def _count_come(self, job: QueuedJob) -> None:
+        """Counts the pods of a Job that have come before it was known here. Those that wait ask for themselves.
 
         It is one of ``batch/v1``: no other kind tells that its pods have still to come.
         """
         for uid in self._cluster.batch_jobs.pods.of(job.namespace, job.uid):
             pod = self._cluster.pods[uid]
-            if pod.assigned and not pod.terminating and self._job_of(pod) is job:
+            if not (pod.terminating or pod.finished) and self._job_of(pod) is job:
                 self._starts.has_come(job, pod)
 
     def _keep_for_missing(self, job: QueuedJob, ungated: Ungated, now: float) -> None:

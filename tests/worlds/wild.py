@@ -398,12 +398,13 @@ class WildWorld:
         self.server.fails = 0
         self._deliver()
         self._give_back_claims_that_rules_refuse()
-        self._come_to_rest()
+        _come_to_rest(self.cluster, self.clock())
+        self.clock.now += 4000
         seen = snapshot(self.cluster, self.clock())
         for fresh in (self._told_in_another_order(seen), *([] if self.recording else [self._told_by_the_server()])):
             fresh.begin(dict(seen.counted))
             at_once(fresh.divide_steps())  # before pods may move: what was divided before was of pods in other queues
-            _rest(fresh, self.clock())
+            _come_to_rest(fresh, self.clock())
             assert_same(standing(self.cluster), standing(fresh), "one that lived through it, and a fresh one")
         page = await self._look_at("/")
         fresh_app = application(Readiness(self.store), self.quotaward.extender, self.settings)
@@ -428,16 +429,6 @@ class WildWorld:
     def sizes(self) -> dict[str, int]:
         """How much is kept, by what keeps it."""
         return sizes(self.store, *self.quotaward.controllers.values(), self.quotaward.app.state.web)
-
-    def _come_to_rest(self) -> None:
-        cluster = self.cluster
-        for uid in list(cluster.gates.ungating):
-            cluster.gate_admission.regate(uid, self.clock())
-        for pod in list(cluster.grants.pods()):
-            cluster.withdraw(pod.uid)
-        cluster.queued_jobs.at_gates()
-        _rest(cluster, self.clock())
-        self.clock.now += 4000
 
     def _told_by_the_server(self) -> Cluster:
         epoch = self.cluster.leaving.deletions.now
@@ -494,8 +485,16 @@ def _uid_of(reference: Json) -> str:
     return str(reference.get("uid", ""))
 
 
-def _rest(cluster: Cluster, now: float) -> None:
-    """Time passes until nothing is changed by it any more."""
+def _come_to_rest(cluster: Cluster, now: float) -> None:
+    """Nothing is granted any more, and time passes until nothing is changed by it.
+
+    A fresh one grants, too: to pods of a Job that awaits its pods, if it sees the Job first.
+    """
+    for uid in list(cluster.gates.ungating):
+        cluster.gate_admission.regate(uid, now)
+    for pod in list(cluster.grants.pods()):
+        cluster.withdraw(pod.uid)
+    cluster.queued_jobs.at_gates()
     at_once(cluster.devices.renew_steps())
     for later in (0, 1000, 2000):
         at_once(cluster.queued_jobs.renew_steps())

@@ -556,6 +556,17 @@ def test_room_is_kept_for_the_pods_of_a_job_that_was_started_unnoticed(tried):
     assert started(cluster) == ["late"]
 
 
+def test_pods_that_were_seen_before_their_job_was_are_not_kept_out_by_room_for_them():
+    train = job("train", 5)
+    cluster = queued(most=5)
+    for number in range(3):
+        cluster.upsert_pod(its_pod(train, number), now=0)
+    cluster.queued_jobs.upsert(without_pods(train), now=0)
+    assert (used(cluster), cluster.pods["job/uid-train"].stands_for.pods) == (2, 2)
+    assert [cluster.admit(its_pod(train, number), now=1) for number in range(5)] == [None] * 5
+    assert used(cluster) == 5
+
+
 def test_no_room_is_kept_for_a_job_that_the_rules_would_not_admit():
     train = job("train", 5)
     cluster = queued(most=4)
