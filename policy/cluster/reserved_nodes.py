@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from policy.cluster import assumed
+from policy.cluster.assumed import MOST_KINDS
 from policy.cluster.job_members import WHOLE
 from policy.nodes import fit
 from policy.objects.job import job_name
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
     from policy.objects.pod import Pod
     from policy.objects.reservation import Reservation
     from policy.objects.resources import Resources
-
-MOST_KINDS = 20
-"""The most kinds of granted pods that are looked at node by node. All others count as if they came to each node."""
 
 FEW = 20
 """If fewer reserved nodes have changed, the arrays of the others are taken over."""
@@ -63,7 +61,8 @@ class _Index:
     ``whole``: the UIDs of the stand-ins of Jobs that wait as a whole, by job. ``shared`` are nodes reserved for several
     jobs.
 
-    ``most_left``: of each resource the most that one of them may have beside what is reserved there, ``as_of`` so many
+    ``left``: of each resource what they have beside what is reserved there, in the order of rows; ``most_left``: the
+    most that one of them may have. ``takers`` are those that could take granted pods. All three are ``as_of`` so many
     changes of these nodes.
     """
 
@@ -74,7 +73,9 @@ class _Index:
     names: frozenset[str]
     whole: dict[Key, str]
     shared: frozenset[str]
+    left: dict[str, NDArray[np.int64]] = field(default_factory=dict)
     most_left: dict[str, int] = field(default_factory=dict)
+    takers: assumed.Takers = field(default_factory=dict)
     as_of: int = -1
 
 
@@ -82,7 +83,7 @@ class _Index:
 class _Rows:
     """Reserved nodes as rows of the table; ``unknown`` are not in it.
 
-    ``need`` by resource, and ``promised``, are in the order of rows.
+    ``need`` by resource, and ``promised``, are in the order of rows, which ``by_name`` has, too.
     """
 
     index: _Index
@@ -91,6 +92,10 @@ class _Rows:
     unknown: set[str]
     need: dict[str, NDArray[np.int64]]
     promised: NDArray[np.float64]
+    by_name: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.by_name = dict(zip(self.names, self.rows.tolist(), strict=True))
 
 
 class ReservedNodes:
@@ -114,9 +119,9 @@ class ReservedNodes:
         job = self._job(pod, index) if index.whole else (pod.namespace, job_name(self._cluster.membership.groups, pod))
         kept: AbstractSet[str] = index.names
         if job in index.nodes_of:
-            kept = self._kept_from_member(pod, job)
+            kept = self._kept_from_member(pod, job, index)
         elif not (self._cluster.rules.whole_nodes or self._have_too_little(pod, index)):
-            kept = self._without_room(pod, index)
+            kept = self._without_room(pod, index, {})
         if kept and index.latest and (in_time := self._gone_in_time(pod, kept, index)):
             kept = kept - in_time
         return kept
@@ -173,7 +178,7 @@ class ReservedNodes:
         full = {node for node, taken in kept.items() if fit.lacking_on(table, pod, node, without, taken)}
         unsure = kept.keys() - full - {own}
         coming = assumed.others(self._cluster.grants, table, pod) if unsure else ()
-        return full | self._taken_by_coming(pod, {node: kept[node] for node in unsure}, coming, without)
+        return full | self._filled_by_coming(pod, {node: kept[node] for node in unsure}, coming, without)
 
     # Jobs that wait as a whole
 
@@ -352,10 +357,11 @@ class ReservedNodes:
         return False
 
     def _measure(self, index: _Index) -> None:
-        """Finds out what is left on reserved nodes at most, as expected pods may not count against another."""
+        """Finds out what is left on reserved nodes, and at most, as expected pods may not count against another."""
         table, there = self._cluster.table, self._rows(index)
-        left = {each: self._left(there, each) for each in table.columns if table.lists(each)}
-        most = {each: int(amounts.max(initial=0)) for each, amounts in left.items()}
+        index.left = {each: self._left(there, each) for each in table.columns if table.lists(each)}
+        index.takers.clear()
+        most = {each: int(amounts.max(initial=0)) for each, amounts in index.left.items()}
         expected = total(each.pod.request for each in table.expected.values() if each.site.name in index.names)
         index.most_left = {each: amount + expected.get(each, 0) for each, amount in most.items()}
         index.as_of = table.changes_of_followed
@@ -366,35 +372,57 @@ class ReservedNodes:
         left = table.allocatable[:, column].take(there.rows) - table.used[:, column].take(there.rows)
         return left if reserved is None else _less(left, reserved)
 
-    def _without_room(self, pod: Pod, index: _Index) -> AbstractSet[str]:
-        """Returns the nodes without room for a pod of another job beside what is reserved."""
+    def _without_room(self, pod: Pod, index: _Index, kept: Mapping[str, Resources]) -> AbstractSet[str]:
+        """Returns the nodes without room for a pod beside what is reserved; where ``kept`` has a node, beside that."""
+        table, there = self._cluster.table, self._rows(index)
+        if index.as_of != table.changes_of_followed:
+            self._measure(index)
+        full = self._full(pod, index, kept, {})
+        if len(full) == len(index.names):
+            return index.names
+        coming = assumed.at_most_on_each(table, there.by_name, self.may_come(), pod, index.takers)
+        return self._full(pod, index, kept, coming) if coming else full
+
+    def _full(
+        self, pod: Pod, index: _Index, kept: Mapping[str, Resources], coming: Mapping[str, NDArray[np.int64]]
+    ) -> AbstractSet[str]:
+        """Returns the nodes without room for a pod beside what is kept there and what is ``coming``."""
         table, there = self._cluster.table, self._rows(index)
         lacks = np.zeros(len(there.names), np.bool_)
         for resource, amount in fit.need(table, pod):
-            lacks |= self._left(there, resource) < amount if resource in table.columns else True
+            left = self._left_beside(kept, resource, index) if kept else index.left.get(resource)
+            if left is not None and coming:
+                left = _less(left, coming[resource])
+            lacks |= left < amount if left is not None else True
         full: AbstractSet[str] = {*compress(there.names, lacks.tolist()), *there.unknown}
         if table.expected or table.placed(pod.uid):  # some of those on a node may not count against this pod
             sites = (table.placed(uid) for uid in fit.overlooked(table, pod))
-            unsure = {placed.site.name for placed in sites if placed is not None} & full
-            for node in unsure:
-                if not fit.lacking_on(table, pod, node, (), index.by_node[node].need):
+            for node in {placed.site.name for placed in sites if placed is not None} & full - there.unknown:
+                comes = {each: int(amounts[there.names.index(node)]) for each, amounts in coming.items()}
+                if not fit.lacking_on(table, pod, node, (), total((kept.get(node, index.by_node[node].need), comes))):
                     full = full - {node}
-        if len(full) == len(index.names):
-            return index.names
-        beside = {node: index.by_node[node].need for node in index.names - full}
-        if beside and (coming := [each for each in self.may_come() if each.uid != pod.uid]):
-            full = full | self._taken_by_coming(pod, beside, assumed.alike(coming, table), ())
         return full
 
-    def _kept_from_member(self, pod: Pod, job: Key) -> set[str]:
+    def _left_beside(self, kept: Mapping[str, Resources], resource: str, index: _Index) -> NDArray[np.int64] | None:
+        """Returns what nodes have left of a resource where this is kept on some of them, and not all that is there."""
+        table, there, left = self._cluster.table, self._rows(index), index.left.get(resource)
+        if left is None:
+            return None
+        left, column = left.copy(), table.columns[resource]
+        for node in kept.keys() & there.by_name.keys():
+            row = there.by_name[node]
+            free = int(table.allocatable[row, column]) - int(table.used[row, column])
+            left[there.rows == row] = max(free - kept[node].get(resource, 0), -LARGEST)
+        return left
+
+    def _kept_from_member(self, pod: Pod, job: Key, index: _Index) -> AbstractSet[str]:
         """Returns the nodes without room for a pod of a job that has reserved nodes, beside what others have reserved.
 
         On its own node it comes before those for whom the node was reserved later.
         """
         cluster, own = self._cluster, self._cluster.reservations.reserved.of_pod(pod.uid)
-        index = self._index()
         shared = (index.nodes_of[job] & index.shared) | ({own.node} & index.names if own is not None else set())
-        kept = {name: index.by_node[name].need for name in index.names - index.nodes_of[job] - shared}
+        kept = dict[str, dict[str, int]]()
         for name in shared:
             on = index.by_node[name]
             mine = own if own is not None and own.node == name else None
@@ -404,9 +432,10 @@ class ReservedNodes:
                 behind = mine is not None and is_behind(each, mine)
                 if (each.pod.namespace, each.job) != job and not behind:
                     add(kept.setdefault(name, {}), cluster.reservations.request_of(each))
-        return set(kept) if cluster.rules.whole_nodes else self.without_room_beside(pod, kept)
+        nodes = index.names - index.nodes_of[job] - shared | kept.keys()
+        return nodes if cluster.rules.whole_nodes else self._without_room(pod, index, kept) & nodes
 
-    def _taken_by_coming(
+    def _filled_by_coming(
         self, pod: Pod, kept: Mapping[str, Resources], coming: Collection[AlikePods], without: Collection[str]
     ) -> set[str]:
         """Returns the nodes that granted pods may fill, so that there is no room for the pod beside what is kept."""

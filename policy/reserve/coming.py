@@ -6,7 +6,7 @@ They are looked at once, however many nodes are asked about.
 from collections.abc import Collection, Hashable, Iterator
 from dataclasses import dataclass, field
 
-from policy.cluster.reserved_nodes import MOST_KINDS
+from policy.cluster.assumed import MOST_KINDS
 from policy.nodes import fit
 from policy.nodes.table import NodeTable
 from policy.objects import signature

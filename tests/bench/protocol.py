@@ -24,9 +24,10 @@ RESERVING = min(500, NODES)
 """Nodes of the cluster in which some are reserved for others."""
 PROMISED_NODES = min(100, RESERVING // 5)
 """Nodes of the same cluster that are reserved with promised starts, where filter is measured."""
-LARGE, RESERVED, PROMISED, GROWTH, DEPTH = "large", "reserved", "promised", "growth", "depth"
-"""Who is measured against whom: the large cluster or one with reservations against Go, one with promised starts against
-one without reservations, large against small, or a queue with four above it against one without."""
+LARGE, RESERVED, PROMISED, BESIDE, GROWTH, DEPTH = "large", "reserved", "promised", "beside", "growth", "depth"
+"""Who is measured against whom: the large cluster or one with reservations against Go, one with promised starts (which
+may leave room beside) against one without reservations, large against small, or a queue with four above it against one
+without."""
 
 Bounds = tuple[float, float]
 """The bar and the goal."""
@@ -57,13 +58,14 @@ def run() -> list[Figure]:
         deep, flat = (
             stack.enter_context(_levels(directory / f"{levels}-levels", levels, flags)) for levels in (LEVELS, 1)
         )
-        promised, unreserved = (
-            stack.enter_context(_reserving(directory / f"{number}-promised", number, flags))
-            for number in (PROMISED_NODES, 0)
+        promised, beside_promised, unreserved = (
+            stack.enter_context(_reserving(directory / f"{number}-promised-{cpu}", number, flags, cpu))
+            for number, cpu in ((PROMISED_NODES, "60"), (PROMISED_NODES, "2"), (0, ""))
         )
-        pairs = {LARGE: (ours.port, theirs), RESERVED: (reserving, theirs), GROWTH: (ours.port, lesser.port)}
-        pairs |= {DEPTH: (deep.port, flat.port), PROMISED: (promised.port, unreserved.port)}
+        pairs = {LARGE: (ours.port, theirs), RESERVED: (reserving, theirs)}
         beside = {GROWTH: (ours, lesser), DEPTH: (deep, flat), PROMISED: (promised, unreserved)}
+        beside[BESIDE] = beside_promised, unreserved
+        pairs |= {pair: (one.port, other.port) for pair, (one, other) in beside.items()}
         figures = []
         core = None
         for what, verb, arguments, pair, bounds in _LINES:
@@ -84,9 +86,9 @@ def _levels(directory: Path, levels: int, flags: tuple[str, ...]) -> Iterator[Se
 
 
 @contextmanager
-def _reserving(directory: Path, number: int, flags: tuple[str, ...]) -> Iterator[Server]:
-    """A server of a cluster in which so many nodes are reserved for pods whose starts are promised."""
-    waiting = [*_asked_about(), *world.starving(number, "2099-01-01T00:00:00Z")]
+def _reserving(directory: Path, number: int, flags: tuple[str, ...], cpu: str) -> Iterator[Server]:
+    """A server of a cluster in which so many nodes are reserved for pods of this size whose starts are promised."""
+    waiting = [*_asked_about(), *world.starving(number, "2099-01-01T00:00:00Z", cpu)]
     world.write(directory, RESERVING, 10 * RESERVING, QUOTAS, QUEUES, waiting=waiting)
     with serving("--manifests", str(directory), *flags, log=directory / "log", start_seconds=300) as server:
         yield server
@@ -162,6 +164,13 @@ _LINES: tuple[tuple[str, str, Callable[[int], dict[str, Any]], str, tuple[Bounds
         "filter",
         filter_args(RESERVING),
         PROMISED,
+        ((1.05, 1.05),),
+    ),
+    (
+        f"filter, {RESERVING} candidates, {PROMISED_NODES} of them with promised starts and room beside, against none",
+        "filter",
+        filter_args(RESERVING),
+        BESIDE,
         ((1.05, 1.05),),
     ),
     ("filter in a large cluster, against a small one", "filter", filter_args(50), GROWTH, ((1.15, 1.05),)),

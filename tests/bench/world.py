@@ -39,10 +39,10 @@ def objects(nodes: int, pods: int, quotas: int, queues: int, levels: int = 1) ->
         yield pod(pods + number, number % quotas, node=f"node-{number % min(nodes, CROWDED)}")
 
 
-def starving(count: int, promised: str | None = None) -> Iterator[Object]:
+def starving(count: int, promised: str | None = None, cpu: str = "60") -> Iterator[Object]:
     """Pods that starve, each with a node that is reserved for it, and perhaps the promise of a start."""
     for number in range(count):
-        waits = pod(4 * 10**6 + number, 3, cpu="60")
+        waits = pod(4 * 10**6 + number, 3, cpu=cpu)
         yield waits
         meta = waits["metadata"]
         of = {"namespace": meta["namespace"], "name": meta["name"], "uid": meta["uid"]}

@@ -7,12 +7,14 @@ from math import ceil
 from hypothesis import given
 
 from policy.cluster.cluster import Cluster
+from policy.cluster.reserved_nodes import is_behind
 from policy.nodes import fit
 from policy.objects.group import Group
 from policy.objects.job import job_name
 from policy.objects.node import Node
 from policy.objects.pod import Pod
-from policy.objects.resources import add
+from policy.objects.reservation import Reservation
+from policy.objects.resources import add, total
 from policy.quota.admission import Rules
 from policy.reserve.node_reservation import decide_steps
 from policy.reserve.starving import Terms
@@ -185,6 +187,33 @@ def test_a_decision_survives_changes_between_its_steps_and_leaves_nothing_behind
             cluster.delete_reservation(each.name)
     reserve_all(cluster, CHANGED)
     check(cluster, CHANGED)
+
+
+@given(seeds)
+def test_who_is_on_the_way_counts_wherever_it_may_come(seed):
+    pick = by_dice(seed)
+    cluster = seen(*some_objects(pick))
+    reserve_all(cluster, CHANGED)
+    for pod in list(cluster.pending.values()):
+        if pick((True, False)):
+            cluster.grant(pod, 0.0)
+        if pick((True, False)):
+            cluster.table.add(pod, pick(NAMES))
+    nodes = cluster.reservations.nodes
+    for pod in cluster.pending.values():
+        exempt = pod.owner == "DaemonSet" or pod.request.keys() == {"pods"}
+        others = {name: for_others(cluster, pod, name) for name in NAMES if not exempt}
+        kept = {name: total(map(cluster.reservations.request_of, each)) for name, each in others.items() if each}
+        one_by_one = {name for name, need in kept.items() if nodes.without_room_beside(pod, {name: need})}
+        assert cluster.reservations.nodes_reserved_from(pod) == one_by_one
+
+
+def for_others(cluster: Cluster, pod: Pod, name: str) -> list[Reservation]:
+    """What is reserved on a node for other jobs than the pod's, but for what was reserved there after it was for it."""
+    on, own = cluster.reservations.nodes.on(name), cluster.reservations.reserved.of_pod(pod.uid)
+    job = (pod.namespace, job_name(cluster.membership.groups, pod))
+    others = [each for each in on.members if (each.pod.namespace, each.job) != job] if on is not None else []
+    return [each for each in others if own is None or own.node != name or not is_behind(each, own)]
 
 
 def as_it_is(cluster: Cluster):

@@ -92,13 +92,13 @@ def test_an_answer_takes_no_more_steps_for_more_candidates(case):
     assert many == few
 
 
-def reserving(number, promised=EPOCH + 3600):
+def reserving(number, promised=EPOCH + 3600, large="3", cpu="3"):
     """A hundred nodes with room for a pod each, many of which may be reserved for large pods by a promised time."""
     names = [f"n{each}" for each in range(100)]
     objects = [quota("team-0", min={"cpu": 1000}, max={"cpu": 1000})]
     for name in names:
-        objects += [node(name, cpu="3", pods="9"), pod(f"on-{name}", "team-0", {"cpu": "2"}, nodeName=name)]
-    store = store_with(*objects, *(refused(pod(f"big-{name}", "b", {"cpu": "3"})) for name in names[:number]))
+        objects += [node(name, cpu=cpu, pods="9"), pod(f"on-{name}", "team-0", {"cpu": "2"}, nodeName=name)]
+    store = store_with(*objects, *(refused(pod(f"big-{name}", "b", {"cpu": large})) for name in names[:number]))
     store.cluster.protection.pass_time(EPOCH)
     for name in names[:number]:
         reserve(store, f"big-{name}", name, "b", promised=promised)
@@ -120,6 +120,23 @@ def test_a_hundred_promised_starts_take_an_answer_few_more_steps(offered, bound)
 
     assert 0 < steps(reserving(100)) - steps(reserving(0)) <= bound
     assert steps(reserving(100)) == steps(reserving(10))
+
+
+def test_room_beside_promised_starts_takes_an_answer_no_more_steps_where_many_are():
+    """Some pods are on their way, and may come to each of the nodes, as the pod may that asks, or that it is for."""
+
+    def steps(number):
+        extender, taken = reserving(number, large="2", cpu="16"), []
+        for each in range(5):
+            on_its_way = pod(f"p{each}", "team-0", {"cpu": f"{each + 1}m"})
+            extender.filter(json.dumps({"Pod": on_its_way, "NodeNames": ["elsewhere"]}).encode())
+        for item in (pod("new", "team-0"), pod("big-n1", "b", {"cpu": "2"})):
+            question = {"Pod": item, "NodeNames": [f"n{each}" for each in range(500)]}
+            taken.append(lines_of(extender.filter, json.dumps(question, separators=(",", ":")).encode()))
+        assert len(list(extender.store.cluster.reservations.nodes.may_come())) > 5
+        return taken
+
+    assert steps(100) == steps(10)
 
 
 def test_many_budgets_that_protect_the_pod_take_an_answer_no_more_steps():

@@ -83,6 +83,23 @@ def test_the_answer_follows_what_changes_on_the_node():
     tells(["n1"])
 
 
+def test_who_is_on_its_way_counts_once_a_node_is_large_enough_for_it():
+    store = world(0, gpus("on-its-way", 9), gpus("p", 1))
+    store.cluster.grant(store.cluster.pods["a/on-its-way"], 0)
+    assert told(store, gpus("p", 1)) == ["n1"]
+    see(store, node("n1", **EIGHT | {GPU: "13"}))
+    assert told(store, gpus("p", 1)) == kept_nodes.RESERVED.text
+
+
+def test_where_jobs_share_a_node_a_pod_of_one_leaves_what_is_reserved_for_the_others():
+    store = world(3, refused(gpus("second", 2)), gpus("r8", 1))
+    reserve(store, "second")
+    assert told(store, gpus("second", 2)) == kept_nodes.RESERVED.text
+    assert told(store, gpus("second", 1)) == ["n1"]
+    store.cluster.withdraw("a/second")
+    assert told(store, gpus("big", 4)) == ["n1"], "it was reserved for that one first"
+
+
 def test_a_pod_of_lower_priority_that_is_only_expected_there_is_not_counted():
     store = world(3, refused(gpus("q", 1)), gpus("p", 1, priority=5))
     store.cluster.table.add(store.cluster.pods["a/q"], "n1")

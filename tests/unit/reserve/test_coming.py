@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from policy.cluster.reserved_nodes import MOST_KINDS
+from policy.cluster.assumed import MOST_KINDS
 from policy.reserve.coming import Coming
 from tests.unit.given_jobs import NOW, reserve_all, seen, sized, sized_pod, waiting
 
