@@ -155,9 +155,14 @@ class JobMembers:
         namespace, stand_in = reservation.pod.namespace, stand_in_of(reservation.pod.uid)
         if (pod := self._cluster.pods.get(stand_in)) is not None:
             yield pod
-        yield from self._pods(namespace, stand_in)
+        yield from self._seen(namespace, stand_in)
 
     def _pods(self, namespace: str, stand_in: str) -> Iterator[Pod]:
+        """Yields the pods of a Job, also those that have asked and were not seen yet."""
+        unseen = self._cluster.queued_jobs.unseen_of(namespace, stand_in.removeprefix(PREFIX))
+        return chain(self._seen(namespace, stand_in), unseen)
+
+    def _seen(self, namespace: str, stand_in: str) -> Iterator[Pod]:
         """Yields the pods of a Job that exist."""
         pods = self._cluster.pods
         return (pods[uid] for uid in self._cluster.batch_jobs.pods.of(namespace, stand_in.removeprefix(PREFIX)))

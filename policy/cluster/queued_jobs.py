@@ -68,7 +68,9 @@ class QueuedJobs:
         self._jobs: dict[Key, QueuedJob] = {}
         self._names: dict[str, set[str]] = {}
         self._asked: dict[str, float] = {}
-        self._unseen: dict[str, float] = {}  # pods that asked before they were seen, and how long they are waited for
+        self._unseen: dict[
+            str, tuple[Pod, float]
+        ] = {}  # pods that asked before they were seen, and until when they may
         self._settled: dict[Key, str] = {}  # UIDs of Jobs that were started, and for which nothing is kept any more
         self._made: dict[Key, list[str]] = {}
         self._others: Counter[str] = Counter()
@@ -247,7 +249,11 @@ class QueuedJobs:
         """
         job = self._job_of(pod) if pod.job is not None or self._others[pod.namespace] else None
         if job is not None and self._comes(job, pod, now):
-            self._unseen[pod.uid] = now + self._patience
+            self._unseen[pod.uid] = pod, now + self._patience
+
+    def unseen_of(self, namespace: str, owner: str) -> Iterator[Pod]:
+        """Yields the pods of an owner that have asked, and that were not seen yet."""
+        return (pod for pod, _ in self._unseen.values() if pod.namespace == namespace and owner_uid(pod) == owner)
 
     def owner_seen(self, job: BatchJob, now: float) -> None:
         """Sees a job that has an owner, or may own pods. Those that came before it take over their parts now."""
@@ -323,10 +329,11 @@ class QueuedJobs:
 
     def _forget_unseen(self, now: float) -> None:
         """Forgets pods that asked and were not seen in time: they are gone, and the scheduler had not heard of it."""
-        for uid in [uid for uid, until in self._unseen.items() if until <= now]:
-            del self._unseen[uid]
-            if uid not in self._cluster.pods:
-                self._cluster.states.leave(uid)
+        for pod in [pod for pod, until in self._unseen.values() if until <= now]:
+            del self._unseen[pod.uid]
+            if pod.uid not in self._cluster.pods:
+                self._cluster.states.leave(pod.uid)
+                self._cluster.reservations.reserved.see_anew(uid_of_stand_in(owner_uid(pod)))
 
     def _job_of(self, pod: Pod) -> QueuedJob | None:
         """Returns the Job that a pod belongs to, if that waits or is being started: its own, or one above that."""

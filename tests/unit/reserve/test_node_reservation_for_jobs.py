@@ -233,6 +233,19 @@ def test_its_pods_enter_its_nodes_and_others_do_not_until_they_have_come():
     assert reserved(cluster) == {"big-0": "n1", "big-1": "n2"}
 
 
+def test_nodes_stay_reserved_for_pods_that_have_asked_and_were_not_seen_yet():
+    cluster = two_nodes()
+    begins(cluster)
+    assert [refused(cluster, its_pod(number)) for number in range(2)] == [None, None]
+    reserve_all(cluster)
+    assert reserved(cluster) == {"big-0": "n1", "big-1": "n2"}
+    assert refused(cluster, sized_pod("x")) == "node-reserved"
+    cluster.tick(61)
+    assert refused(cluster, sized_pod("x")) is None
+    reserve_all(cluster)
+    assert reserved(cluster) == {}
+
+
 def test_a_pod_of_a_job_of_the_same_name_before_is_not_its_pod():
     cluster = two_nodes()
     begins(cluster)
