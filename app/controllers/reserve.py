@@ -69,8 +69,6 @@ class Reserve:
         self._epoch = epoch
         self._questions: dict[Key, Question] = {}
         self._incomplete: dict[Key, float] = {}
-        self._starting: dict[Key, float] = {}
-        """Since when Jobs that waited as a whole have been started, and not all of their pods are on nodes."""
         self._made_at: dict[str, float] = {}
         """By name: when a reservation was made, within the last second."""
         self._first = FirstOfLines()
@@ -99,7 +97,6 @@ class Reserve:
         self._forget_what_was_made_before()
         self._questions = {key: each for key, each in self._questions.items() if key in there or is_there(*key)}
         self._incomplete = {key: each for key, each in self._incomplete.items() if key in there}
-        self._starting = {key: each for key, each in self._starting.items() if key in there}
         keys = [(job.namespace, job.name) for job in jobs]
         kept = await self._keep_promises(keys, group)
         await self._decide_about(keys, kept, now, group)
@@ -146,18 +143,8 @@ class Reserve:
         job = cluster.job_members.find(*key)  # its current state: writes may have changed it
         if job is None:
             return None, pause.worked()
-        if self._starts_in_vain(key, job):
-            return node_reservation.not_placed(job), pause.worked()
         decision = await at_leisure(node_reservation.decide_steps(cluster, job, self._terms, now), pause=pause)
         return decision, pause.worked()
-
-    def _starts_in_vain(self, key: Key, job: Job) -> bool:
-        """Whether a Job that waited as a whole was started long ago, and not all of its pods are on nodes."""
-        if not node_reservation.is_starting(job):
-            self._starting.pop(key, None)
-            return False
-        now = self._store.clock()
-        return now - self._starting.setdefault(key, now) > node_reservation.UNUSED
 
     def _is_due(self, key: Key) -> bool:
         question = self._questions.get(key)

@@ -73,7 +73,7 @@ def decide_steps(cluster: Cluster, job: Job, terms: Terms, now: float) -> Steps[
     """
     own = {each.pod.uid: each for each in cluster.reservations.reserved.of_job(job.namespace, job.name)}
     early = starving.is_early(job, terms, now)
-    none = _none_at_all(job, own.values(), terms, now, early=early)
+    none = _none_at_all(cluster, job, own.values(), terms, now, early=early)
     if none is None and not own:
         none = yield from _others_reserve_steps(cluster, job, terms, now, early=early)
     if none is not None:
@@ -101,14 +101,16 @@ def decide_steps(cluster: Cluster, job: Job, terms: Terms, now: float) -> Steps[
     return ReserveDecision(job, search.places)
 
 
-def is_starting(job: Job) -> bool:
-    """Whether a Job that waited as a whole has been started, and some of its pods are on no node yet."""
-    return job.name.startswith(WHOLE) and bool(job.granted) and not job.has_started
+def given_up_at(cluster: Cluster, job: Job) -> float:
+    """Returns when nodes are not kept any longer for a Job that waited as a whole, and has started in part; else inf.
 
-
-def not_placed(job: Job) -> ReserveDecision:
-    """Decides to keep no nodes any longer for such a Job: its pods may not be as its template says, or never come."""
-    return ReserveDecision(job, (), EXPIRED, "it was started long ago, and its pods are not on nodes")
+    Its pods may not be as its template says, or never come. Its controller says when it started, so that the next
+    leader knows it, too. Jobs that start in a simulation are on nodes at once, and say nothing.
+    """
+    if not (job.name.startswith(WHOLE) and job.granted) or job.has_started:
+        return inf
+    itself = cluster.batch_jobs.get((job.namespace, job.name.removeprefix(WHOLE)))
+    return itself.started + UNUSED if itself is not None and itself.started else inf
 
 
 def surplus(cluster: Cluster, own: Iterable[Reservation], places: Collection[Place]) -> list[Reservation]:
@@ -134,11 +136,13 @@ def _can_be_promised_steps(cluster: Cluster, job: Job, places: Iterable[Place], 
 
 
 def _none_at_all(
-    job: Job, own: Collection[Reservation], terms: Terms, now: float, *, early: bool
+    cluster: Cluster, job: Job, own: Collection[Reservation], terms: Terms, now: float, *, early: bool
 ) -> ReserveDecision | None:
     """Returns the reason if no node is to be reserved for a job whatever else there is, or None."""
     if job.has_started:
         return ReserveDecision(job, (), READY, "it has started")
+    if now > given_up_at(cluster, job):
+        return ReserveDecision(job, (), EXPIRED, "it was started long ago, and its pods are not on nodes")
     since = min((each.since for each in own), default=now)
     if now - since > terms.max_duration:
         return ReserveDecision(job, (), EXPIRED, "nodes were reserved for it for as long as reserve.maxDuration allows")

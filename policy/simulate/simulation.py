@@ -433,6 +433,8 @@ class Simulation:
         for key in [(job.namespace, job.name) for job in jobs]:
             job = cluster.job_members.find(*key)
             if job is not None:
+                if (given_up_at := node_reservation.given_up_at(cluster, job)) >= self.time:
+                    self.again_at = min(self.again_at, given_up_at + LATER - self._epoch)
                 decision = yield from node_reservation.decide_steps(cluster, job, self._terms, self.time)
                 self._keep_to(decision)
                 if decision.reason == node_reservation.READY:

@@ -5,7 +5,7 @@ from policy.objects.group import Group
 from policy.objects.job import Job
 from policy.objects.node import Node
 from policy.objects.pod import Pod, Unschedulable
-from policy.reserve.node_reservation import ReserveDecision, decide_steps, reservation_of
+from policy.reserve.node_reservation import ReserveDecision, decide_steps, reservation_of, surplus
 from policy.reserve.starving import Terms, in_turn_steps
 from policy.stepwise import at_once
 from tests.unit.given import amounts, pod
@@ -88,9 +88,9 @@ def reserve_all(cluster: Cluster, terms: Terms = TERMS, now: float = NOW) -> Non
             cluster.delete_reservation(each.name)
     for job in in_turn(cluster, terms, now):
         decision = decide(cluster, job, terms, now)
-        for each in cluster.reservations.reserved.of_job(job.namespace, job.name):
-            if (each.pod.uid, each.node) not in {(place.pod.uid, place.node) for place in decision.places}:
-                cluster.delete_reservation(each.name)
+        own = cluster.reservations.reserved.of_job(job.namespace, job.name)
+        for each in surplus(cluster, own, decision.places):
+            cluster.delete_reservation(each.name)
         for place in decision.places:
             if cluster.reservations.reserved.of_pod(place.pod.uid) is None:
                 cluster.upsert_reservation(reservation_of(job, place, now))

@@ -10,21 +10,27 @@ import pytest
 from app.controllers import reserve
 from app.store.jobs import JOBS
 from app.store.namespaces import NAMESPACES
+from app.times import rfc3339
 from policy.cluster.job_members import JobMembers
 from policy.reserve.node_reservation import UNUSED
 from policy.reserve.starving import OF_A_LINE
 from tests.unit.app.given import look_once, made, pod, see
-from tests.unit.app.test_reserve import CREATED, World, outcomes, running
+from tests.unit.app.test_reserve import CREATED, EPOCH, World, outcomes, running
 
 QUEUED = made(NAMESPACES, "a", "", {"labels": {"quotaward.dev/jobs": "queued"}})
 
 
-def job(name="big", uid="uid-big", pods=2, cpu="3", *, suspend=True):
+def job(name="big", uid="uid-big", pods=2, cpu="3", *, suspend=True, **status):
     """A Job of such pods."""
     containers = [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]
     spec = {"suspend": suspend, "parallelism": pods, "template": {"spec": {"containers": containers}}}
     labels = {"quotaward.dev/queued": "true"}
-    return made(JOBS, name, "a", CREATED | {"uid": uid, "labels": labels}, spec=spec)
+    return made(JOBS, name, "a", CREATED | {"uid": uid, "labels": labels}, spec=spec, status=status)
+
+
+def started(at):
+    """The Job once its controller has told that it began so many seconds after its creation."""
+    return job(suspend=False, startTime=rfc3339(EPOCH + at))
 
 
 def its_pod(number, node_name="", cpu="3"):
@@ -75,13 +81,14 @@ def test_the_members_of_a_job_without_reserved_nodes_are_made_once():
     assert first is second
 
 
-def test_no_node_is_kept_for_ever_for_pods_that_do_not_come_to_it():
+def test_no_node_is_kept_for_ever_for_pods_that_do_not_come_whoever_leads():
     world = World(QUEUED, job())
     world.passes(101)
     assert world.reserved == {"big-0": "n1", "big-1": "n2"}
-    see(world.store, job(suspend=False), its_pod(1), its_pod(2))
-    world.passes(1)
+    see(world.store, started(101), its_pod(1), its_pod(2))
     world.passes(UNUSED)
+    world.take_lead()
+    world.passes(0)
     assert world.reserved == {"big-0": "n1", "big-1": "n2"}
     world.passes(1)
     assert world.reserved == {}
@@ -104,16 +111,15 @@ def test_each_pod_that_comes_to_a_node_takes_the_place_of_one_member_there():
     assert world.reserved == {}
 
 
-def test_the_time_for_which_nodes_are_kept_after_a_start_begins_with_each_start():
+def test_nodes_are_kept_for_a_time_after_the_start_that_its_controller_tells():
     world = World(QUEUED, job())
     world.passes(101)
-    see(world.store, job(suspend=False))
-    world.passes(1)
-    see(world.store, job())
-    world.passes(UNUSED)
-    see(world.store, job(suspend=False))
-    world.passes(1)
+    see(world.store, job(suspend=False), its_pod(1), its_pod(2))
+    world.passes(UNUSED + 1)
     assert world.reserved == {"big-0": "n1", "big-1": "n2"}
+    see(world.store, started(101))
+    world.passes(1)
+    assert world.reserved == {}
 
 
 def test_jobs_that_can_never_have_nodes_do_not_shut_out_their_line(monkeypatch):

@@ -14,13 +14,13 @@ from policy.objects.queued_job import PodSet, QueuedJob
 from policy.queueing.ungating import UngatingRound, has_room_for_all
 from policy.quota.admission import Rules
 from policy.quota.elastic_quota import ElasticQuota
-from policy.reserve.node_reservation import preview
+from policy.reserve.node_reservation import UNUSED, preview
 from policy.reserve.preferred_nodes import preferred
 from policy.reserve.starving import OF_A_LINE
 from policy.simulate.expected_start import Forecast
 from policy.stepwise import at_once
 from tests.unit.given import quota
-from tests.unit.given_jobs import NOW, TERMS, in_turn, reserve_all, reserved, seen, sized, sized_pod, why_not
+from tests.unit.given_jobs import NOW, TERMS, in_turn, reserve_all, reserved, seen, sized, sized_pod, waiting, why_not
 from tests.unit.given_queues import divided
 from tests.unit.reserve.test_promises import passes, promise, promised, refused, running, short, starts, ways
 
@@ -341,6 +341,19 @@ def test_it_starts_in_a_simulation_when_its_nodes_have_room():
     found = Forecast(cluster, TERMS, NOW, 0.0)
     assert at_once(found.play_steps())
     assert found.found["job/uid-big"].at == NOW + 3600
+
+
+def test_a_simulation_gives_up_nodes_for_pods_that_do_not_come_to_them():
+    cluster = two_nodes()
+    begins(cluster)
+    for number in range(2):
+        cluster.upsert_pod(replace(its_pod(number), request={"cpu": 9000, "pods": 1}), 0)
+    cluster.batch_jobs.upsert(replace(cluster.batch_jobs.get(("a", "big")), started=NOW))
+    cluster.upsert_pod(waiting("other", 3), 0)
+    found = Forecast(cluster, TERMS, NOW, 0.0)
+    assert at_once(found.play_steps())
+    [at] = [each.at for uid, each in found.found.items() if cluster.pods[uid].name == "other"]
+    assert 0 <= at - NOW - UNUSED < 1
 
 
 def test_a_member_counts_in_no_ledger_and_on_no_node():
