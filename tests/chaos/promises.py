@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import inf
 
 from tests.chaos.history import Amounts, History, Life, Position, is_opted_out, owner_of, owners_of, selects, total
-from tests.chaos.reserved import has_grown, is_of_job, waiting
+from tests.chaos.reserved import has_grown, is_of_job, starts_at, waiting
 from tests.controlplane.objects import Object
 
 PATIENCE = 30.0
@@ -73,6 +73,16 @@ def moved(history: History, granted: float, seen: float) -> Counter[str]:
     """How often promises were moved later or withdrawn, by what may do that; the empty text is our fault."""
     late = (each for each in promises(history) if each.is_moved_later)
     return Counter(why_moved(history, each, each.ended, granted, seen) for each in late)
+
+
+def kept(history: History) -> int:
+    """How many reserved nodes had a promised start by which their job started indeed, or soon after."""
+    last = [promise for promise in promises(history) if promise.then == inf]
+    return sum(
+        promise.given <= at < inf and history.moment(int(at)) <= promise.start + PATIENCE
+        for promise in last
+        for at in [starts_at(history, promise.spec, promise.given)]
+    )
 
 
 def why_moved(history: History, promise: Promise, end: Position, granted: float, seen: float) -> str:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 
 from tests.chaos.history import Amounts, History, Life, Position, owners_of, request_of
 from tests.chaos.jobs import goes_on, pods_missing, waited_throughout
@@ -64,6 +65,15 @@ def turns_of(history: History, spec: Object, end: Position) -> list[tuple[Positi
         if job and since <= end and (not found or found[-1][1] != is_suspended):
             found.append((since, is_suspended))
     return found
+
+
+def starts_at(history: History, spec: Object, after: Position) -> float:
+    """Where a pod came to a node, or the Job of a member started after a position; infinity if it did not."""
+    if not job_of(spec):
+        life = history.lives.get(spec["pod"]["uid"])
+        return life.bound if life is not None else inf
+    turns = turns_of(history, spec, len(history.records)) if job_of(spec) in history.jobs else []
+    return next((at for at, is_suspended in turns if at > after and not is_suspended), inf)
 
 
 def not_filled(history: History, spec: Object, started: Position, position: Position) -> list[Object]:

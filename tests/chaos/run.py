@@ -10,7 +10,7 @@ from tests.chaos.checker import Leeway, violations
 from tests.chaos.faults import Faults
 from tests.chaos.history import KINDS, History, Record, write
 from tests.chaos.jobs import Jobs
-from tests.chaos.promises import is_backfilled, moved, promises
+from tests.chaos.promises import is_backfilled, kept, moved, promises
 from tests.chaos.recorder import Recorder
 from tests.chaos.reserved import job_of
 from tests.chaos.stuck import stuck
@@ -47,6 +47,8 @@ class Outcome:
     """How often such a Job was suspended for others."""
     promised: int
     """How many reserved nodes had a promised start."""
+    kept: int
+    """How many of them had their job started by then, or soon after."""
     promised_jobs: int
     """How many Jobs that wait as a whole were promised their start."""
     moved: Mapping[str, int]
@@ -66,7 +68,7 @@ class Outcome:
             f"{self.answers} answers of Quotaward, {self.bindings} bindings and {self.evictions} evictions checked, "
             f"{self.claims} claims had devices, "
             f"{self.starts} Jobs started and {self.taken_back} taken back, "
-            f"{self.promised} promised starts ({moved}), {self.promised_jobs} of Jobs, "
+            f"{self.promised} promised starts ({self.kept} kept, {moved}), {self.promised_jobs} of Jobs, "
             f"{self.backfilled} pods backfilled, {self.gaps} gaps, "
             f"at rest {self.recovery:.0f} s after the last fault, {len(self.violations)} violations"
         )
@@ -111,6 +113,7 @@ def run(control_plane: ControlPlane, directory: Path, size: Size, seed: int, sec
         starts=sum(turn.starts for turn in turns),
         taken_back=sum(not (turn.starts or turn.by_user) for turn in turns),
         promised=len({promise.uid for promise in promises(history)}),
+        kept=kept(history),
         promised_jobs=len({job_of(promise.spec) for promise in promises(history)} - {""}),
         moved=moved(history, LEEWAY.granted, LEEWAY.seen),
         backfilled=sum(is_backfilled(history, life, LEEWAY.granted) for life in lives),

@@ -30,8 +30,8 @@ def of_started_jobs(history: History, seen: float) -> Iterator[tuple[float, str]
 def _still_to_come(history: History, spec: Object, ended: Position, seen: float) -> tuple[int, int]:
     """How many pods of a Job that has started are to come, and for how many of them nodes are still reserved."""
     start, turns = history.window(ended, seen), turns_of(history, spec, ended)
-    if goes_on_as_it_is(history, spec, start, ended) is None or turns[-1][1]:
-        return 0, 0
+    if not turns or goes_on_as_it_is(history, spec, min(start, turns[-1][0]), ended) is None or turns[-1][1]:
+        return 0, 0  # one that has grown may need further nodes, and all are given up if there are none
     waiting = [life for life in pods_of(history, spec) if life.waits(start) and life.waits(ended)]
     there = {each["nodeName"]: each for each, _ in members(history, spec, ended)}.values()
     left = sum(len(not_filled(history, each, turns[-1][0], ended)) for each in there)

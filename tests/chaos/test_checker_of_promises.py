@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.chaos.history import CLOCKS, History, Record
-from tests.chaos.promises import is_backfilled, moved
+from tests.chaos.promises import is_backfilled, kept, moved
 from tests.chaos.test_checker import API, LEEWAY, Story, bound, opted_out, owned, priority, sized
 from tests.controlplane.objects import disruption_budget, labelled, pod
 
@@ -291,6 +291,13 @@ def test_pods_that_a_budget_protects_may_be_late(story, late, lawful):
     story.bind(protected)
     story.later(late).promise(0)
     assert (story.violations == [], bool(story.moved[0])) == (lawful, lawful)
+
+
+@pytest.mark.parametrize(("seconds", "number"), [(109, 1), (111, 0)])
+def test_a_promise_is_kept_if_its_job_starts_by_then_or_soon_after(story, seconds, number):
+    assert kept(History(story.records)) == 0
+    story.later(seconds).see(bound(story.large))
+    assert kept(History(story.records)) == number
 
 
 # Who is evicted for it

@@ -4,7 +4,7 @@ import pytest
 
 from tests.chaos.history import History
 from tests.chaos.jobs import BY_USER, MARK
-from tests.chaos.promises import is_backfilled, moved
+from tests.chaos.promises import is_backfilled, kept, moved
 from tests.chaos.started import QUEUE
 from tests.chaos.test_checker import LEEWAY, Story, bound, sized
 from tests.chaos.test_checker_of_jobs import member, namespace
@@ -139,6 +139,13 @@ def test_a_node_has_room_for_all_of_a_job_soon_after_the_promised_start(story, c
     assert ["was promised room on n1, and has none" in each for each in story.violations] == [True] * found
 
 
+@pytest.mark.parametrize(("seconds", "number"), [(98, 2), (100, 0)])
+def test_a_promise_to_a_job_is_kept_if_it_starts_by_then_or_soon_after(story, seconds, number):
+    assert kept(History(story.records)) == 0
+    story.later(seconds).start()
+    assert kept(History(story.records)) == number
+
+
 # Once it has started
 
 
@@ -205,6 +212,11 @@ def a_pod_came_elsewhere(story):
     story.come(1, to="n2")
 
 
+def it_has_grown(story):
+    story.see(train(3, suspend=False))
+    story.later(10)
+
+
 def a_pod_has_a_gate(story):
     gated = member(1, cpu=2)
     gated["spec"]["schedulingGates"] = [{"name": "a"}]
@@ -237,6 +249,7 @@ def it_was_seen_late(story):
     "why",
     [
         a_pod_came_elsewhere,
+        it_has_grown,
         a_pod_has_a_gate,
         a_pod_has_gone,
         a_node_was_lost,

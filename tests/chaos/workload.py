@@ -305,7 +305,7 @@ class Workload:
         if len(self._jobs) > self.size.pods // 8:
             return self._job_goes()
         chance, name = self.random, f"large-{next(self._numbers)}"
-        namespace, cpu = chance.choice(self._free[:1] * 4 + self._with_jobs[:2]), chance.choice([3, _CPU_OF_NODE])
+        namespace, cpu = chance.choice(self._free[:1] * 4 + self._with_jobs[:2]), chance.choice([2, 3, _CPU_OF_NODE])
         item = job(name, namespace, chance.choice([1, 1, 2, 3]), cpu=cpu, backoffLimit=0)
         item["spec"]["activeDeadlineSeconds"] = chance.randint(15, 30)
         item["spec"]["template"]["spec"] |= _ON_BATCH_NODES
