@@ -83,15 +83,17 @@ def refusal(  # noqa: C901 - asked of each pod: a function for each part of it w
 
 
 def refusal_of_all(
-    ledger: Ledger, pods: Collection[Pod], rules: Rules, *, with_in_flight: bool = False
+    ledger: Ledger, pods: Collection[Pod], rules: Rules, beside: Collection[Pod] = (), *, with_in_flight: bool = False
 ) -> Refusal | None:
     """Returns the refusal of one of these pods if all are to run together, or None. Each counts for the next.
 
     Changes nothing. Of pods that are alike it asks about the last one: a rule that lets a pod in beside more pods lets
-    it in beside fewer.
+    it in beside fewer. ``beside`` are others that run with them, about whom it does not ask.
     """
     with ledger.trial() as trial:
-        trial.take_out_all(pod.uid for pod in pods)
+        trial.take_out_all(pod.uid for pod in (*beside, *pods))
+        for alike in _by_kind(ledger, beside, rules):
+            trial.let_in_alike(alike)
         for alike in _by_kind(ledger, pods, rules):
             last = alike[-1]
             trial.let_in_alike(alike[:-1])

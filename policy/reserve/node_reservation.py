@@ -253,22 +253,27 @@ def _kinds(pods: Iterable[Pod]) -> set[Hashable]:
 
 def _refused(cluster: Cluster, job: Job, pods: list[Pod], *, early: bool) -> ReserveDecision | None:
     """Refuses these pods if the rules do; before a job starves, together with those who have reserved nodes already."""
-    before: list[Pod] = []
+    before, beside = list[Pod](), list[Pod]()
     if early:
         if len(_kinds(pods)) > MOST_KINDS:
             return ReserveDecision(job, (), NO_PROMISE, "its members are of too many kinds to promise it a start")
-        before = _reserved_before(cluster, job)
+        before, beside = _reserved_before(cluster, job)
         if len(before) > MOST_BEFORE:
             return ReserveDecision(job, (), REFUSED, "nodes are reserved for too many pods of its quota or queue")
-    refused = refused_together(cluster, cluster.job_members.asking([*before, *pods]))
+    asking = cluster.job_members.asking
+    refused = refused_together(cluster, asking([*before, *pods]), asking(beside))
     return ReserveDecision(job, (), REFUSED, f"it would be refused: {refused.message}") if refused else None
 
 
-def _reserved_before(cluster: Cluster, job: Job) -> list[Pod]:
-    """Returns pods of other jobs of its quota or queue for which nodes were reserved before they were for this job."""
+def _reserved_before(cluster: Cluster, job: Job) -> tuple[list[Pod], list[Pod]]:
+    """Returns pods of other jobs for which nodes were reserved before they were for this job.
+
+    The first are those of its quota or queue. The others share a bound with it: that of the pool that quotas lend from,
+    or of a queue above their queues. Only so many of them are looked at.
+    """
     reserved, line = cluster.reservations.reserved, _line(cluster, job)
     first = min(map(turn_of, reserved.of_job(job.namespace, job.name)), default=None)
-    found = []
+    found, beside = list[Pod](), list[Pod]()
     for each in reserved:
         is_own = (each.pod.namespace, each.job) == (job.namespace, job.name)
         if is_own or not cluster.reservations.is_reserved(each) or (first is not None and turn_of(each) > first):
@@ -278,7 +283,15 @@ def _reserved_before(cluster: Cluster, job: Job) -> list[Pod]:
             continue
         if pod.namespace == job.namespace or line_of(cluster, pod) == line:
             found.append(pod)
-    return found
+        elif len(beside) < MOST_BEFORE and _share_a_bound(cluster, job, line, pod):
+            beside.append(pod)
+    return found, beside
+
+
+def _share_a_bound(cluster: Cluster, job: Job, line: Key | None, pod: Pod) -> bool:
+    accounts = (cluster.ledger.accounts.get(namespace) for namespace in (job.namespace, pod.namespace))
+    in_queues = line is not None and bool(line[1] and line_of(cluster, pod)[1])
+    return in_queues or all(account is not None and account.quota is not None for account in accounts)
 
 
 def preview(cluster: Cluster, jobs: list[Job], terms: Terms, now: float) -> Iterator[ReserveDecision | None]:

@@ -171,9 +171,12 @@ def since(job: Job) -> float:
     return max((job.created, *(pod.created for pod in missing)))
 
 
-def refused_together(cluster: Cluster, pods: Collection[Pod]) -> Refusal | None:
-    """Returns the refusal of these pods, all together, by the rules of quotas and queues, or None. Changes nothing."""
-    return admission.refusal_of_all(cluster.ledger, pods, cluster.rules)
+def refused_together(cluster: Cluster, pods: Collection[Pod], beside: Collection[Pod] = ()) -> Refusal | None:
+    """Returns the refusal of these pods, all together, by the rules of quotas and queues, or None. Changes nothing.
+
+    ``beside`` are others that run with them, about whom nobody asks.
+    """
+    return admission.refusal_of_all(cluster.ledger, pods, cluster.rules, beside)
 
 
 def goes_first_steps(cluster: Cluster, job: Job, now: float) -> Steps[Job | None]:

@@ -231,6 +231,32 @@ def test_no_more_is_reserved_at_a_time_than_a_queue_admits():
     assert len(after(cluster, replace(AHEAD, ahead=2))) == 1
 
 
+def below_one_queue(cluster):
+    """The queues of both namespaces stand below one that may use three cores."""
+    cluster.upsert_queue(Queue("top", 1, amounts(cpu=3, memory=3 * 2**30)))
+    for namespace, name in (("a", "q1"), ("b", "q2")):
+        cluster.upsert_queue(Queue(name, parent="top"))
+        cluster.upsert_namespace(Namespace(namespace, queue=name))
+
+
+def from_one_pool(cluster):
+    """Both namespaces may borrow the same three cores."""
+    for namespace, least in (("a", 0), ("b", 0), ("lender", 3)):
+        cluster.upsert_quota(quota(namespace, least={"cpu": least}))
+
+
+@pytest.mark.parametrize("bound", [below_one_queue, from_one_pool])
+def test_no_more_is_reserved_at_a_time_than_what_jobs_of_other_lines_share_admits(bound):
+    cluster = world(*full_nodes(3), *SMALL)
+    bound(cluster)
+    at_once(cluster.divide_steps())
+    for name, age in (("a", 60), ("b", 50)):
+        cluster.upsert_pod(young(f"of {name}", namespace=name, age=age), now=0)
+    for _ in range(2):
+        assert set(after(cluster)) == {"of a"}
+    assert why_not(cluster, "b/of b", AHEAD) == "Refused"
+
+
 def test_a_job_behind_too_many_pods_with_reserved_nodes_gets_none(monkeypatch):
     terms = replace(AHEAD, ahead=2)
     monkeypatch.setattr(node_reservation, "MOST_BEFORE", 2)
