@@ -96,6 +96,7 @@ class UnschedulablePods:
         kind = hint_key(pod, minimum)
         known = self._unplaced.get(pod.uid)
         if known is not None and known.group.kind == kind:
+            self._see_priority(known, pod.priority)
             return
         self.remove(pod.uid)
         unplaced = self._unplaced[pod.uid] = _Unplaced(self._group(kind, pod), pod.namespace, pod.priority, since, -inf)
@@ -241,6 +242,13 @@ class UnschedulablePods:
         unplaced.lost = False
         self._count(unplaced, 1)
         self._judge_at(-inf, uid, unplaced)
+
+    def _see_priority(self, unplaced: _Unplaced, priority: int) -> None:
+        if unplaced.priority != priority:
+            there = 0 if unplaced.lost else 1
+            self._count(unplaced, -there)
+            unplaced.priority = priority
+            self._count(unplaced, there)
 
     def _count(self, unplaced: _Unplaced, number: int) -> None:
         """Counts a pod among those that keep their claims, or no longer."""

@@ -44,6 +44,18 @@ def test_only_who_was_found_no_place_for_by_others_loses_its_claim_in_time(state
     assert deserved(divided(cluster), "q2") == expected
 
 
+def test_who_waits_is_counted_with_the_priority_that_it_has_now():
+    unschedulable = UnschedulablePods(patience=30)
+    for priority in (0, 5, -1):
+        unschedulable.add(pod("p", "a", priority=priority), 1, 0)
+        assert [unschedulable.some_wait("a", priority + more) for more in (0, 1)] == [True, False]
+    assert unschedulable.judge(31, None) == ["p"]
+    unschedulable.add(pod("p", "a", priority=7), 1, 0)
+    assert not unschedulable.some_wait("a", -9)
+    unschedulable.help_pods(["p"])
+    assert unschedulable.some_wait("a", 7)
+
+
 def test_who_was_tried_again_at_once_loses_its_claim_once():
     unschedulable, one = UnschedulablePods(patience=30), pod("p", "a")
     unschedulable.add(one, 1, 0)
