@@ -6,6 +6,7 @@
 import asyncio
 import sys
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -18,6 +19,7 @@ from policy.cluster.devices import Devices
 from policy.cluster.reservations import Reservations
 from policy.cluster.reserved_nodes import ReservedNodes
 from policy.objects.pod import Pod
+from policy.objects.queued_job import is_member
 from policy.objects.reservation import STARVING, Reservation
 from policy.preemption import entitlement
 from policy.quota import admission, elastic_quota, exempt, exempt_from_eviction
@@ -29,6 +31,7 @@ from policy.reserve.promises import PromiseDecision
 _reserve = KubernetesActuator.reserve
 _gone_at = ReservedNodes.gone_at
 _noted = promises.noted
+_reserved_from = Reservations.nodes_reserved_from
 
 
 async def _forever(*_: object) -> None:
@@ -43,6 +46,17 @@ async def _record_only_starving(self: KubernetesActuator, reservation: Reservati
 def _gone_at_once(nodes: ReservedNodes, pod: Pod) -> float | None:
     """When a pod of enforced run time would be gone if it ended as soon as it has started."""
     return None if _gone_at(nodes, pod) is None else nodes._cluster.protection.now
+
+
+def _reserved_for_pods(reservations: Reservations, pod: Pod) -> set[str]:
+    """The nodes that are kept from a pod, but for those that are reserved for Jobs that wait as a whole."""
+    for_jobs = {each.node for each in reservations.reserved if is_member(each.pod.uid)}
+    return {*_reserved_from(reservations, pod)} - for_jobs
+
+
+def _closed_to_pods(reservations: Reservations, pod: Pod) -> AbstractSet[str]:
+    """The nodes that are kept from a pod: none from those of Jobs."""
+    return frozenset() if pod.job is not None else _reserved_from(reservations, pod)
 
 
 def _put_off(before: Reservation, decision: PromiseDecision, now: float) -> Reservation:
@@ -83,6 +97,18 @@ MUTANTS: dict[str, tuple[Callable[[], object], str]] = {
     "backfill-does-not-fit-in-time": (
         lambda: patch.object(ReservedNodes, "gone_at", _gone_at_once),
         "is not gone by the promised start",
+    ),
+    "backfill-does-not-heed-nodes-of-jobs": (
+        lambda: patch.object(Reservations, "nodes_reserved_from", _reserved_for_pods),
+        "/ordinary was bound to whole, reserved for",
+    ),
+    "other-jobs-start-into-reserved-room": (
+        lambda: patch.multiple(
+            Reservations,
+            free_beside_reserved=lambda reservations, _: reservations._cluster.table.free,
+            nodes_reserved_from=_closed_to_pods,
+        ),
+        "/small-",
     ),
     "promises-are-moved": (lambda: patch.object(promises, "noted", _put_off), "and then 60 s later"),
     "nobody-is-woken": (lambda: patch.object(Wake, "run", _forever), "waits although it may run"),

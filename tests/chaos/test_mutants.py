@@ -10,16 +10,17 @@ import pytest
 
 from tests.chaos.checker import Leeway, violations
 from tests.chaos.devices import DRIVERS, NIC, of_class
-from tests.chaos.history import History
+from tests.chaos.history import KINDS, History
 from tests.chaos.mutants import MUTANTS
 from tests.chaos.recorder import Recorder
 from tests.chaos.stuck import stuck
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.controller_manager import ControllerManager
 from tests.controlplane.devices import asking, claims, device_class, devices, made, of_template
-from tests.controlplane.objects import GPU, is_bound, node, pod
+from tests.controlplane.objects import GPU, is_bound, job, node, pod
 from tests.controlplane.pod_groups import install_pod_groups
 from tests.controlplane.processes import wait_until
+from tests.controlplane.queueing import queue_jobs_in, queueing
 from tests.controlplane.quotaward import Quotaward, install_definitions
 from tests.controlplane.scheduler import Scheduler, extender
 
@@ -42,7 +43,7 @@ def cluster(control_plane):
 
 @pytest.fixture
 def recorder(cluster):
-    with Recorder(cluster.api) as recorder:
+    with Recorder(cluster.api, (*KINDS, "jobs")) as recorder:
         yield recorder
 
 
@@ -67,6 +68,7 @@ class Play:
             "lent": 1,
             "reserved": 4,
             "promised": 4,
+            "whole": 4,
             "raised": 2,
             "claims": 4,
             "shared": 2,
@@ -92,6 +94,8 @@ class Play:
         self.raised = self.team(min={"cpu": 2}, max={"cpu": 1})
         self.team(min={"cpu": 4})  # lends all that it has: only max bounds the two
         self.poor, _ = self.team(min={GPU: 1}), self.team(min={GPU: 1})
+        self.queued = self.team()
+        queue_jobs_in(self.cluster, self.queued)
         full, out, critical = self.team(min={"cpu": 4}), self.team(min={"cpu": 2}), self.team(min={"cpu": 0})
         daemons, lent, free = self.team(min={"cpu": 0}), self.team(min={"cpu": 0}), self.team()
         opted_out, daemon = on("out", "stays", out, cpu=2), on("daemon", "stays", daemons)
@@ -113,6 +117,7 @@ class Play:
             on("lent", "goes", lent),
             on("reserved", "stays", free),
             on("promised", "ends", free, cpu=3, activeDeadlineSeconds=3600),
+            on("whole", "ends-too", free, cpu=3, activeDeadlineSeconds=3600),
         ]
         self.api.create_all(stay)
         wait_until(lambda: sum(map(is_bound, self.recorder.objects()["pods"])) == len(stay), "all are on nodes")
@@ -124,6 +129,7 @@ class Play:
         wait_until(lambda: self.since("elasticquotas") > LEEWAY.granted, "the quotas bind whatever was let through")
         self.api.create_all(on(part, "owner", team) for part, team in self.owners.items())
         self.api.create_all(on(part, "large-" + part, self.free, cpu=4) for part in ("reserved", "promised"))
+        self.api.create(self.job("large", cpu=4))
         self.api.create_all(on("gpu", f"gpu-{number}", self.poor, cpu=None, gpus=1) for number in range(2))
         self.api.create_all(on("burst", f"burst-{number}", self.burst) for number in range(30))
         self.api.create_all(self.with_claim("claims", self.claiming, resourceClaimTemplateName="one") for _ in range(4))
@@ -136,14 +142,21 @@ class Play:
         claims(item["spec"], **source)
         return item
 
+    def job(self, name, cpu):
+        """A Job that waits as a whole, and whose pod can only go to its node."""
+        item = job(name, self.queued, cpu=cpu)
+        item["spec"]["template"]["spec"]["nodeSelector"] = {"part": "whole"}
+        return item
+
     def end(self):
         """Some come to reserved nodes, one to borrow what is all lent; at rest a quota is raised."""
-        for part in ("reserved", "promised"):
+        for part in ("reserved", "promised", "whole"):
             wait_until(
                 lambda part=part: self.since("reservations", part) > LEEWAY.granted,
                 "what was let through before has arrived",
             )
-        self.api.create(on("reserved", "ordinary", self.free))
+        self.api.create_all([on("reserved", "ordinary", self.free), on("whole", "ordinary", self.team())])
+        self.api.create(self.job("small", cpu="500m"))
         self.api.create_all(
             on("promised", name, self.free, cpu="500m", activeDeadlineSeconds=seconds)
             for name, seconds in (("in-time", 600), ("too-long", 7200))
@@ -189,7 +202,8 @@ def performed(play):
         quotaward.process.env["PYTHONPATH"] = str(Path(__file__).parents[2])
         control_plane = play.cluster.control_plane
         with (
-            ControllerManager(control_plane, "resourceclaim-controller"),
+            ControllerManager(control_plane, "resourceclaim-controller", "job-controller"),
+            queueing(play.cluster),
             quotaward,
             Scheduler(control_plane, extender(quotaward.url)),
         ):
