@@ -26,10 +26,12 @@ def test_short_jobs_run_exactly_once_each_and_in_the_fair_order(cluster):
         make(cluster, given, "200ms", quotaward)
         cluster.node(cpu=PLACES)
         wait_until(lambda: turns.ended() == JOBS, "all have run", 240, every=0.5, detail=turns.ended)
+        refused = quotaward.metric("quotaward_refusals_total")
     starts = turns.starts()
     took = starts[-1].at - starts[0].at
     order = f"imbalance {turns.imbalance(given):.1f} places, {turns.out_of_turn()} out of turn"
     print(f"{JOBS} Jobs through {PLACES} places in {took:.1f} s; {order}")
     assert list(turns.wrong()) == []
+    assert refused == 0, "room is kept for the pods of a started Job, also before the watch has shown them"
     assert turns.out_of_turn() == 0
     assert turns.imbalance(given) <= PLACES
