@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from policy.cluster.early_pods import EarlyPods
 from policy.cluster.gates import Ungated
+from policy.cluster.job_ages import JobAges
 from policy.cluster.job_demands import JobDemands
 from policy.cluster.job_starts import JobStarts, Part
 from policy.objects.job_kind import JOB
@@ -54,13 +55,14 @@ class QueuedJobs:
 
     ``arrived`` are pods of started Jobs at their own gates, with the grant that was kept for them. ``late`` are Jobs
     of which some pods have not come in time: the number of these, and of how many. The controller that tells
-    people of them takes them out.
+    people of them takes them out. ``ages`` tells which Jobs have waited for long.
     """
 
     def __init__(self, cluster: Cluster, patience: float) -> None:
         self.arrived: set[str] = set()
         self.late: list[tuple[QueuedJob, int, int]] = []
         self.demands = JobDemands(cluster)
+        self.ages = JobAges()
         self._starts = JobStarts()
         self._early = EarlyPods(patience)
         self._cluster = cluster
@@ -125,6 +127,7 @@ class QueuedJobs:
             self._settled.pop(job.key, None)
         self.demands.note(job, self._jobs.get(job.key))
         self._jobs[job.key] = job = self.demands.of(job)
+        self.ages.note(job)
         self._cluster.reservations.reserved.see_job(job)
         names = self._names.setdefault(job.namespace, set())
         self._others[job.namespace] += job.kind is not JOB and job.key[1] not in names
@@ -137,6 +140,7 @@ class QueuedJobs:
         if job is None:
             return
         self.demands.forget(job)
+        self.ages.forget(key)
         names = self._names[job.namespace]
         names.discard(key[1])
         self._others[job.namespace] -= job.kind is not JOB

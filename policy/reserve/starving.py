@@ -13,6 +13,7 @@ import numpy as np
 
 from policy.cluster.cluster import Cluster
 from policy.cluster.gates import Where
+from policy.cluster.job_ages import waits_since
 from policy.cluster.job_members import WHOLE
 from policy.nodes import fit
 from policy.objects import signature
@@ -108,12 +109,14 @@ def _old_steps(
         if now - each.failed_at <= terms.starving_after
     }
     first = dict[Where, Smallest[Key]]()
-    for count, whole in enumerate(list(cluster.queued_jobs)):
+    for count, key_of_job in enumerate(cluster.queued_jobs.ages.older_than(terms.starving_after, now)):
         if not count % AT_A_TIME:
             yield
-        suspended, key = max(whole.created, whole.since), (whole.namespace, f"{WHOLE}{whole.name}")
-        starves = suspended and now - suspended > terms.starving_after and key not in had_their_time
-        if starves and (where := cluster.job_members.waits_in(whole)):
+        whole = cluster.queued_jobs.get(key_of_job)  # it may have gone or begun to wait anew in a pause
+        if whole is None or now - waits_since(whole) <= terms.starving_after:
+            continue
+        key = whole.namespace, f"{WHOLE}{whole.name}"
+        if key not in had_their_time and (where := cluster.job_members.waits_in(whole)):
             rank = key in later, -whole.pod_sets[0].pod.priority, whole.created, whole.name
             first.setdefault(where, Smallest(OF_A_LINE)).add(key, rank)
     return old.union(key for line in first.values() for key, _ in line.in_order())

@@ -48,3 +48,23 @@ def work(jobs, most):
 @pytest.mark.parametrize("most", [{}, MAX], ids=["by room", "by max"])
 def test_twice_the_jobs_on_a_contended_cluster_take_twice_the_work(most):
     assert work(220, most) <= MORE_THAN_DOUBLE * work(110, most)
+
+
+def work_beside(waiting):
+    """The lines that it takes to play ten small jobs while so many large ones wait that are alike."""
+    cluster = Cluster(settle_time=0)
+    cluster.upsert_node(Node("n0", {"cpu": 8000, "pods": 100}))
+    cluster.begin()
+    cpu = {"cpu": 4000, "pods": 1}
+    jobs = [RecordedJob("first", "t", submitted=0.0, run=1000.0, pods=1, request=cpu)]
+    jobs += [RecordedJob(f"large{n}", "t", submitted=1.0, run=10.0, pods=2, request=cpu) for n in range(waiting)]
+    jobs += [RecordedJob(f"s{n}", "t", submitted=10.0 + n, run=2.0, pods=1, request=cpu) for n in range(10)]
+    replay = Replay(Simulation(cluster, Terms(), 1e9), jobs)
+    at_once(replay.play_steps(9.0))
+    lines = lines_once(at_once, replay.play_steps(40.0))
+    assert sum(each.ended is not None for each in replay.played.values()) == 10
+    return lines
+
+
+def test_ten_times_the_jobs_that_wait_take_no_more_work_for_each_moment():
+    assert work_beside(500) <= 1.1 * work_beside(50)
