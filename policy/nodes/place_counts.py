@@ -15,12 +15,15 @@ from policy.nodes.table import NodeTable
 from policy.objects.constraints import Constraints
 from policy.objects.pod import Pod
 from policy.objects.quantity import LARGEST
-from policy.stepwise import Steps
+from policy.stepwise import Steps, at_once
 
 AT_ONCE = 500
 """Shapes that are looked at between two pauses."""
 MOST = 10**6
 """The most places on one node that are counted."""
+
+STATE = "places are counted"
+"""The key of the mark in the memo of a table."""
 
 Numbers = NDArray[np.int64]
 RowNumbers = NDArray[np.intp]
@@ -31,7 +34,7 @@ class PlaceCounts:
 
     ``_masks`` are rows of nodes that accept pods, by the number of the mask; number 0 accepts none. ``_accepted_by``
     has the mask of each shape, ``_needs`` what it requests by column, and ``_known`` its places when ``_used`` was used
-    on the nodes.
+    on the nodes. ``_state`` is a mark in the table's memo: it is gone once something in the table has changed.
     """
 
     def __init__(self, table: NodeTable) -> None:
@@ -45,6 +48,7 @@ class PlaceCounts:
         self._needs = np.zeros((0, 0), np.int64)
         self._known = np.zeros(0, np.int64)
         self._used = np.zeros((0, 0), np.int64)
+        self._state: object = None
 
     def __len__(self) -> int:
         return len(self._shapes)
@@ -63,6 +67,7 @@ class PlaceCounts:
     def all_steps(self) -> Steps[Numbers]:
         """Returns the places of all shapes now. Nothing may change in its pauses. Do not keep or change the result."""
         self._read()
+        self._state = self._table.memo.setdefault(STATE, object())
         rows, old = self._changed(), len(self._known)
         for start in range(0, old if len(rows) else 0, AT_ONCE):
             some = np.arange(start, min(start + AT_ONCE, old))
@@ -78,11 +83,10 @@ class PlaceCounts:
         return self._known
 
     def of(self, number: int) -> int:
-        """Returns the places of one shape now."""
-        if self._are_other_nodes() or number >= len(self._known):
-            return int(fit.how_often(self._table, self._table.free, self._shapes[number])[1].sum())
-        rows = self._changed()
-        return int(self._known[number] + (self._gained(np.array([number]), rows)[0] if len(rows) else 0))
+        """Returns the places of one shape now. After a change it counts those of all: others are asked about next."""
+        if number >= len(self._known) or self._state is not self._table.memo.get(STATE):
+            at_once(self.all_steps())
+        return int(self._known[number])
 
     def _are_other_nodes(self) -> bool:
         """Whether there are other nodes than when they were read last, or some have changed."""

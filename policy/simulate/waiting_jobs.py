@@ -27,7 +27,9 @@ from policy.stepwise import Steps
 LARGEST_JOB = 1000
 """Pods of the largest Job that is started: tenants may write any number."""
 REMEMBERED = 1000
-"""Kinds that are remembered beside those of waiting Jobs."""
+"""Shapes of pods, and lines, that are remembered beside those of waiting Jobs."""
+FEW_GONE = 50
+"""Kinds of which no Job waits any more that are kept, beside as many as wait."""
 AT_ONCE = 50
 """Kinds that are looked at between two pauses."""
 FEW = 4
@@ -68,6 +70,15 @@ class Peers:
         self.waits_as_of = np.append(self.waits_as_of, -1)
         self.least = None
         return kind
+
+    def drop_what_is_gone(self) -> bool:
+        """Drops the kinds of which no Job waits; returns whether any are left."""
+        self.kinds = [kind for kind in self.kinds if kind.turns]
+        rows = [kind.row for kind in self.kinds]
+        self.requests, self.waits_as_of = self.requests[rows], self.waits_as_of[rows]
+        for row, kind in enumerate(self.kinds):
+            kind.row = row
+        return bool(rows)
 
 
 @dataclass(slots=True, eq=False)
@@ -111,7 +122,8 @@ class WaitingJobs:
     """The Jobs that wait in the lines of a cluster that nobody else uses, and what is known of them without a try.
 
     ``_as_of`` grows with whatever may help. Rows of ``waits_as_of`` say that a kind could not start as of that number.
-    ``_kinds`` are in the order in which they came; as of ``_looked`` so many of them were looked at.
+    ``_kinds`` are in the order in which they came; as of ``_looked`` so many of them were looked at. Those of which no
+    Job waits any more are dropped now and then.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -140,7 +152,7 @@ class WaitingJobs:
     def look_steps(self) -> Steps[list[Pod]]:
         """Takes in the lines as they are now. Returns the waiting pods that are tried one by one."""
         cluster, jobs = self._cluster, 0
-        if max(len(self._kinds), len(self._lines)) > REMEMBERED + 2 * len(cluster.pending):
+        if max(len(self._places), len(self._lines)) > REMEMBERED + 2 * len(cluster.pending):
             self._begin_anew()
         for where, line in cluster.gates.lines.items():
             known = self._lines.get(where)
@@ -149,6 +161,7 @@ class WaitingJobs:
             if known.arrivals != line.arrivals:
                 yield from self._take_in_steps(where, known)
             jobs += known.jobs()
+        self._drop_what_is_gone()
         if jobs == len(cluster.pending):
             return []
         waiting = (pod for pod in cluster.pending.values() if not (pod.terminating or pod.gated))
@@ -188,7 +201,7 @@ class WaitingJobs:
     def may_start(self, kind: JobsAlike, stand_in: Pod) -> bool:
         """Whether a Job of a kind may start; if not, none of its kind may until something has eased.
 
-        If the rules refuse it, they refuse all of its peers that ask for as much or more.
+        If there is room, and the rules refuse it, they refuse all of its peers that ask for as much or more.
         """
         peers, row = kind.peers, kind.row
         if peers.waits_as_of[row] == self._as_of:
@@ -196,7 +209,8 @@ class WaitingJobs:
         if may_start(self._cluster, stand_in, lambda: self._has_room_now(kind, stand_in)):
             return True
         peers.waits_as_of[row] = self._as_of
-        if _can_be_compared(peers.requests[row]) and self._cluster.check(stand_in) is not None:
+        refused = self._has_room_now(kind, stand_in) and self._cluster.check(stand_in) is not None
+        if refused and _can_be_compared(peers.requests[row]):
             peers.waits_as_of[(peers.requests >= peers.requests[row]).all(axis=1)] = self._as_of
         return False
 
@@ -252,9 +266,10 @@ class WaitingJobs:
 
     def _has_room_now(self, kind: JobsAlike, stand_in: Pod) -> bool:
         """Whether there is room for a Job now."""
-        if self._is_more_than_all_room(stand_in):
-            return False
-        if kind.shape != OWN and self._places.of(kind.shape) < kind.pods:
+        if kind.shape == OWN:
+            if self._is_more_than_all_room(stand_in):
+                return False
+        elif self._places.of(kind.shape) < kind.pods:
             return False
         is_sure = kind.shape != OWN and not len(self._cluster.reservations.reserved)  # some of that may be reserved
         return is_sure or has_room_for_all(self._cluster, stand_in)
@@ -287,6 +302,20 @@ class WaitingJobs:
             if number % AT_ONCE == 0:
                 yield
 
+    def _drop_what_is_gone(self) -> None:
+        """Drops the kinds of which no Job waits, once they are the most: else each look would go through them."""
+        if len(self._kinds) <= FEW_GONE + 2 * sum(len(known.line.kinds()) for known in self._lines.values()):
+            return
+        waits = np.array([bool(kind.turns) for kind in self._kinds], np.bool_)
+        as_of, looked = self._looked
+        self._looked = as_of, int(waits[:looked].sum())
+        self._kinds = [kind for kind in self._kinds if kind.turns]
+        self._shapes, self._pods = self._shapes[waits], self._pods[waits]
+        for known in self._lines.values():
+            known.seen = {number: turns for number, turns in known.seen.items() if turns}
+            known.singly = [turns for turns in known.singly if turns]
+        self._peers = {key: peers for key, peers in self._peers.items() if peers.drop_what_is_gone()}
+
     def _take_in(self, where: Where, known: _KnownLine, turns: list[Turn]) -> None:
         pod = known.line.jobs[turns[0][2]].first()
         if not _is_whole(pod):
@@ -313,9 +342,7 @@ def may_start(cluster: Cluster, stand_in: Pod, has_room: Callable[[], bool]) -> 
         return False
     if not cluster.gate_admission.holds(stand_in):
         return True
-    if cluster.check(stand_in) is not None:
-        return False
-    return has_room() or may_go_without_room(cluster, stand_in)
+    return (has_room() or may_go_without_room(cluster, stand_in)) and cluster.check(stand_in) is None
 
 
 def _can_be_compared(requests: Amounts) -> bool:

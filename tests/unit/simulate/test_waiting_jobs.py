@@ -8,7 +8,7 @@ from policy.objects.pod import Pod
 from policy.objects.queued_job import PodSet, QueuedJob
 from policy.reserve.starving import Terms
 from policy.simulate.simulation import Simulation
-from policy.simulate.waiting_jobs import WaitingJobs
+from policy.simulate.waiting_jobs import FEW_GONE, WaitingJobs
 from policy.stepwise import at_once
 from tests.unit.app.lines import lines_once
 from tests.unit.given import pod
@@ -88,3 +88,35 @@ def test_a_new_kind_is_taken_in_without_a_look_at_the_others():
         return taken
 
     assert lines(400) <= 1.1 * lines(40)
+
+
+def test_kinds_of_which_no_job_waits_any_more_are_not_gone_through():
+    def lines(gone):
+        jobs = waiting([("a", "large", 10, 1.0)], cores=9)
+        known = WaitingJobs(jobs)
+        for number in range(gone):
+            sets = (PodSet(Pod("", "a", "j", {"cpu": 1 + number % 2, "pods": 1}), 1),)
+            jobs.queued_jobs.upsert(QueuedJob("a", "j", "j", sets, 1, suspended=True, created=5.0), NOW)
+            at_once(known.look_steps())
+            jobs.queued_jobs.delete(("a", "j"))
+        known.anything_may_help()
+        at_once(known.look_steps())
+        return lines_once(at_once, known.first_steps())
+
+    assert lines(10 * FEW_GONE) <= 1.1 * lines(FEW_GONE)
+
+
+def test_what_is_known_of_kinds_stays_when_others_are_dropped():
+    jobs = [("b", "b0", 12, 1.0), *(("a", f"j{number:03}", 10 + number, 2.0) for number in range(3 * FEW_GONE))]
+    jobs = [*jobs, ("a", "small", 2, 9.0), ("a", "late", 10, 10.0)]
+    cluster = waiting(jobs, cores=9)
+    known = WaitingJobs(cluster)
+    at_once(known.look_steps())
+    assert [at[3] for at, _ in at_once(known.first_steps())] == ["job/small"]
+    for number in range(3 * FEW_GONE):
+        cluster.queued_jobs.delete(("a", f"j{number:03}"))
+    at_once(known.look_steps())
+    assert at_once(known.first_steps()) == [], "nothing is new"
+    cluster.upsert_node(Node("n2", {"cpu": 12, "pods": 100}))
+    known.anything_may_help()
+    assert sorted(at[3] for at, _ in at_once(known.first_steps())) == ["job/b0", "job/late", "job/small"]
