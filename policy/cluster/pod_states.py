@@ -47,12 +47,19 @@ class PodStates:
                 self.restore_pending(pod.uid)
             elif cluster.grants.is_older(pod):
                 return
+            elif self._grows(pod) and cluster.check(pod) is not None:
+                self.withdraw(pod.uid)
             else:
                 cluster.ledger.enter("granted", pod)
         elif pod.uid in cluster.in_flight.uids and not says_something_new(pod, before):
             cluster.ledger.enter("in_flight", pod)
         else:
             self.restore_pending(pod.uid)
+
+    def _grows(self, pod: Pod) -> bool:
+        """Whether a granted pod requests more than what counts: its user has resized it, and no rule was asked."""
+        counts = self._cluster.ledger.entries[pod.uid].request
+        return counts != pod.request and any(asked > counts.get(name, 0) for name, asked in pod.request.items())
 
     def see_assigned(self, pod: Pod, before: Pod | None, now: float) -> None:
         """Sees a pod on a node: ends its grant, its hold, and what else it was admitted by."""

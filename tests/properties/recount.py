@@ -78,6 +78,8 @@ class Recount:
         elif not 0 < pod.version <= grant.version:
             if pod.unschedulable != grant.said and not shows_nothing(pod):
                 del self.grants[pod.uid]
+            elif grows(grant.pod, pod) and self.refusal(pod, with_in_flight=True) is not None:
+                del self.grants[pod.uid]
             else:
                 grant.pod = pod
 
@@ -281,6 +283,11 @@ class Recount:
             if resource in lent and not (may_stay and (owned or left)):
                 over.append(resource)
         return (BORROWING.name, sorted(over)) if over else None
+
+
+def grows(before: Pod, after: Pod) -> bool:
+    """Whether a pod requests more of something than before."""
+    return any(asked > before.request.get(resource, 0) for resource, asked in after.request.items())
 
 
 def ours(pod: Pod) -> bool:

@@ -68,3 +68,11 @@ def test_who_goes_or_is_let_in_before_it_is_entered_is_not_entered_again():
     at_once(cluster.divide_steps())
     assert (entered(cluster), cluster.ledger.entries["w8"].kind) == (WAIT - 2, "granted")
     assert "w9" not in cluster.ledger.entries
+
+
+@pytest.mark.parametrize(("cpu", "used"), [(2, 2000), (3, 0), (0.5, 500)], ids=["admitted", "not admitted", "less"])
+def test_a_grant_that_grows_as_its_pod_is_resized_ends_unless_the_rules_admit_it(cpu, used):
+    cluster = cluster_of(quota(most={"cpu": 2}), pod("p", version=1))
+    assert cluster.admit(cluster.pods["p"], now=0) is None
+    cluster.upsert_pod(pod("p", request={"cpu": cpu}, version=2), now=1)
+    assert (cluster.ledger.account("a").used.get("cpu", 0), len(cluster.grants)) == (used, used > 0)
