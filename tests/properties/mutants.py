@@ -5,6 +5,7 @@
 
 import os
 from collections.abc import Callable, Iterable
+from math import inf
 from unittest.mock import patch
 
 from policy.cluster import gate_admission
@@ -22,6 +23,7 @@ from policy.queueing import ungating
 from policy.quota import exempt
 from policy.quota.account import Account, Pool
 from policy.quota.ledger import Ledger
+from policy.reserve import node_reservation
 
 _EXEMPT = ("tests/unit/quota/test_exempt.py", "tests/properties/test_exempt.py")
 _GANGS = ("tests/unit/preemption/test_reclaim_for_gangs.py",)
@@ -30,6 +32,7 @@ _CLAIMS = ("tests/unit/quota/test_elastic_quota_claims.py", "tests/properties/te
 _ELASTIC = ("tests/unit/cluster/test_queued_jobs_elastic.py",)
 _LOWERED = ("tests/unit/cluster/test_lowered.py",)
 _TAKEN_BACK = ("tests/unit/preemption/test_losses.py",)
+_RESERVED = ("tests/unit/app/test_reserve_for_jobs.py",)
 _TOLERATIONS = ("tests/unit/nodes/test_tolerations.py",)
 
 _entitlement = entitlement.entitlement
@@ -101,6 +104,14 @@ MUTANTS: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     "elastic-jobs-can-spare-all": (
         lambda: patch.object(BatchJob, "spare", property(lambda job: job.runs)),
         _TAKEN_BACK,
+    ),
+    "nodes-of-a-started-job-are-given-up-one-by-one": (
+        lambda: patch.object(node_reservation, "_has_come", _always(answer=False)),
+        _RESERVED,
+    ),
+    "nodes-of-a-started-job-are-kept-for-ever": (
+        lambda: patch.object(node_reservation, "given_up_at", _always(inf)),
+        _RESERVED,
     ),
     "every-taint-is-tolerated": (lambda: patch.object(tolerations, "tolerates", _always(answer=True)), _TOLERATIONS),
     "no-taint-is-tolerated": (lambda: patch.object(tolerations, "tolerates", _always(answer=False)), _TOLERATIONS),
