@@ -409,6 +409,7 @@ class QueuedJobs:
         """
         if self.waits(job):
             self._cluster.upsert_pod(self._stand_in(job, waiting(job), at_gate=True), now)
+            self._cluster.gate_admission.stand_again(uid_of_stand_in(job.uid))  # its pods may differ in what it hides
         elif job.suspended or job.least:
             self._end(uid_of_stand_in(job.uid))
         else:

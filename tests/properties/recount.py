@@ -76,9 +76,8 @@ class Recount:
             if changed and (pod.unschedulable is None or not shows_nothing(pod)):
                 self.in_flight.discard(pod.uid)
         elif not 0 < pod.version <= grant.version:
-            if pod.unschedulable != grant.said and not shows_nothing(pod):
-                del self.grants[pod.uid]
-            elif grows(grant.pod, pod) and self.refusal(pod, with_in_flight=True) is not None:
+            in_vain = pod.unschedulable != grant.said and not shows_nothing(pod)
+            if in_vain or (grows(grant.pod, pod) and self.refusal(pod, with_in_flight=True) is not None):
                 del self.grants[pod.uid]
             else:
                 grant.pod = pod

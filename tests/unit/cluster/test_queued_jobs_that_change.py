@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from policy.objects.constraints import Constraints
 from policy.objects.queued_job import QueuedJob
 from tests.unit.cluster.test_queued_jobs import PATIENCE, is_seen_started, its_pod, job, of_two, queued, started, used
 
@@ -52,6 +53,16 @@ def test_a_job_of_another_kind_may_lose_templates_and_gets_no_others():
     assert used(cluster) == 4, "room that was released is not kept again"
     is_seen_started(cluster, replace(of, pod_sets=(*resized(of, 9, 9).pod_sets, *of.pod_sets)), now=3)
     assert used(cluster) == 4
+
+
+def test_a_job_of_which_some_pods_fit_other_nodes_now_is_no_longer_refused_like_others():
+    leader, workers = of_two().pod_sets
+    nowhere = replace(workers, pod=replace(workers.pod, constraints=Constraints(node_selector=(("disk", "ssd"),))))
+    early, late = replace(of_two("early"), pod_sets=(leader, nowhere)), of_two("late")
+    cluster = queued(early, replace(late, pod_sets=(leader, nowhere), created=1))
+    assert started(cluster) == []
+    cluster.queued_jobs.upsert(replace(late, created=1), now=0)
+    assert started(cluster) == ["late"]
 
 
 def test_a_job_that_grows_before_it_is_started_stands_in_line_with_its_new_size():
