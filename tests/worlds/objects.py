@@ -17,6 +17,7 @@ from app.store.heeded import (
     JOBS_WAIT,
     MAX_RUN_TIME,
     MIN_PARALLELISM,
+    MIN_RUN_TIME,
     PARALLELISM,
     PREEMPTIBLE,
     QUEUE,
@@ -178,6 +179,7 @@ class Objects:
     def pod(self, namespace: str, name: str, uid: str, now: float) -> Json:
         """A pod that waits, or stands somewhere already."""
         annotations: Json = {RUN_TIME: self.of("90m", "PT1M", "soon")} if self.often(1) else {}
+        annotations |= {MIN_RUN_TIME: self.of("1s", "1h", "soon")} if self.often(1) else {}
         labels = {"app": self.of("web", "db")} if self.often(9) else {}
         if self.often(3):
             labels["tier"] = "front"
@@ -433,10 +435,14 @@ class Objects:
         return item
 
     def _times(self) -> Json:
-        """Sometimes a limit on run times, and what counts for pods that say none."""
+        """Sometimes a limit on run times, what counts for pods that say none, and for how long pods are protected."""
         if self.often(8):
             return {}
-        return {MAX_RUN_TIME: self.of("1m", "90m", "2h")} | ({RUN_TIME: self.of("1m", "90m")} if self.often(6) else {})
+        least = {MIN_RUN_TIME: self.of("1m", "5s", "2h")} if self.often(5) else {}
+        if least and self.often(5):
+            return least
+        most = {MAX_RUN_TIME: self.of("1m", "90m", "2h")}
+        return most | least | ({RUN_TIME: self.of("1m", "90m")} if self.often(6) else {})
 
     def namespace(self, name: str) -> Json:
         annotations: Json = {}
