@@ -44,6 +44,8 @@ MEMBERS = 100
 """Members of other jobs that are looked at between two pauses."""
 MOST_BEFORE = 500
 """The most pods with reserved nodes that the rules are asked about together with such a job."""
+MOST_BESIDE = 100
+"""The most pods of other lines with reserved nodes that such a job has to be admitted beside: some milliseconds."""
 MOST_KINDS = 5
 """The most kinds of members that a job may have for which nodes are reserved before it starves: each takes time."""
 UNUSED = 600.0
@@ -96,8 +98,12 @@ def decide_steps(cluster: Cluster, job: Job, terms: Terms, now: float) -> Steps[
     yield
     if not own and (first := (yield from goes_first_steps(cluster, job, now))) is not None:
         return ReserveDecision(job, (), NOT_FIRST, f"{first.title} has a higher priority, and could be scheduled now")
-    if early and not own and not (yield from _can_be_promised_steps(cluster, job, search.places, now)):
-        return ReserveDecision(job, (), NO_PROMISE, "no start can be promised to it, or it has room already")
+    if early and not own:
+        if not (yield from _can_be_promised_steps(cluster, job, search.places, now)):
+            return ReserveDecision(job, (), NO_PROMISE, "no start can be promised to it, or it has room already")
+        yield
+        if (refused := _refused_beside(cluster, job, [place.pod for place in search.places])) is not None:
+            return refused
     return ReserveDecision(job, search.places)
 
 
@@ -253,27 +259,22 @@ def _kinds(pods: Iterable[Pod]) -> set[Hashable]:
 
 def _refused(cluster: Cluster, job: Job, pods: list[Pod], *, early: bool) -> ReserveDecision | None:
     """Refuses these pods if the rules do; before a job starves, together with those who have reserved nodes already."""
-    before, beside = list[Pod](), list[Pod]()
+    before: list[Pod] = []
     if early:
         if len(_kinds(pods)) > MOST_KINDS:
             return ReserveDecision(job, (), NO_PROMISE, "its members are of too many kinds to promise it a start")
-        before, beside = _reserved_before(cluster, job)
+        before = _reserved_before(cluster, job)
         if len(before) > MOST_BEFORE:
             return ReserveDecision(job, (), REFUSED, "nodes are reserved for too many pods of its quota or queue")
-    asking = cluster.job_members.asking
-    refused = refused_together(cluster, asking([*before, *pods]), asking(beside))
+    refused = refused_together(cluster, cluster.job_members.asking([*before, *pods]))
     return ReserveDecision(job, (), REFUSED, f"it would be refused: {refused.message}") if refused else None
 
 
-def _reserved_before(cluster: Cluster, job: Job) -> tuple[list[Pod], list[Pod]]:
-    """Returns pods of other jobs for which nodes were reserved before they were for this job.
-
-    The first are those of its quota or queue. The others share a bound with it: that of the pool that quotas lend from,
-    or of a queue above their queues. Only so many of them are looked at.
-    """
+def _reserved_before(cluster: Cluster, job: Job) -> list[Pod]:
+    """Returns pods of other jobs of its quota or queue for which nodes were reserved before they were for this job."""
     reserved, line = cluster.reservations.reserved, _line(cluster, job)
     first = min(map(turn_of, reserved.of_job(job.namespace, job.name)), default=None)
-    found, beside = list[Pod](), list[Pod]()
+    found = []
     for each in reserved:
         is_own = (each.pod.namespace, each.job) == (job.namespace, job.name)
         if is_own or not cluster.reservations.is_reserved(each) or (first is not None and turn_of(each) > first):
@@ -283,9 +284,24 @@ def _reserved_before(cluster: Cluster, job: Job) -> tuple[list[Pod], list[Pod]]:
             continue
         if pod.namespace == job.namespace or line_of(cluster, pod) == line:
             found.append(pod)
-        elif len(beside) < MOST_BEFORE and _share_a_bound(cluster, job, line, pod):
+    return found
+
+
+def _refused_beside(cluster: Cluster, job: Job, pods: list[Pod]) -> ReserveDecision | None:
+    """Refuses these pods if the rules do beside all who have reserved nodes and share a bound with them.
+
+    That may be the bound of the pool that quotas lend from, or of a queue above their queues. Only so many are looked
+    at, and only once a start could be promised: it takes longer than all that is asked before.
+    """
+    line, beside = _line(cluster, job), list[Pod]()
+    for each in cluster.reservations.reserved:
+        pod = cluster.reservations.pod_of(each) if cluster.reservations.is_reserved(each) else None
+        if len(beside) < MOST_BESIDE and pod is not None and _share_a_bound(cluster, job, line, pod):
             beside.append(pod)
-    return found, beside
+    asking = cluster.job_members.asking
+    refused = refused_together(cluster, asking(pods), asking(beside))
+    text = "beside those who have reserved nodes it would be refused"
+    return ReserveDecision(job, (), REFUSED, f"{text}: {refused.message}") if refused else None
 
 
 def _share_a_bound(cluster: Cluster, job: Job, line: Key | None, pod: Pod) -> bool:
