@@ -7,6 +7,7 @@ only a little beyond it, so that the scheduler's own queue stays short.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping
+from functools import partial
 from heapq import heapify, heappop, heappush
 from math import inf
 
@@ -84,7 +85,7 @@ class UngatingRound:
         because the rest is less than any pod needs. Then pods that were refused before are looked at again.
         """
         self._refused = 0
-        queues = QueueTurns(self._cluster.ledger.queues.tree, self._queue_key)
+        queues = QueueTurns(self._cluster.ledger.queues.tree, partial(queue_key, self._cluster))
         namespaces: dict[str, list[NamespaceKey]] = {}
         arrivals, opened = self._join(queues, namespaces), 0
         while queues or arrivals != self._cluster.generations.arrivals:
@@ -113,7 +114,7 @@ class UngatingRound:
 
         Those that have more than before are put in their place when they are taken.
         """
-        queues = QueueTurns(self._cluster.ledger.queues.tree, self._queue_key)
+        queues = QueueTurns(self._cluster.ledger.queues.tree, partial(queue_key, self._cluster))
         for queue, keys in namespaces.items():
             keys[:] = [self._namespace_key(queue, key[2]) for key in keys]
             heapify(keys)
@@ -354,13 +355,19 @@ class UngatingRound:
         opened = self._cluster.gates.on_their_way(where[0])
         return self._cluster.gates.some_beyond(where) or any(opened.get(resource) for resource in lacking)
 
-    def _queue_key(self, queue: str) -> QueueKey:
-        declared = self._cluster.queues.get(queue)
-        return -(declared.priority if declared else 0), share_of_queue(self._cluster, queue), queue
-
     def _namespace_key(self, queue: str, namespace: str) -> NamespaceKey:
-        weight = self._weights.get(namespace, 1)
-        return share_of_namespace(self._cluster, queue, namespace) / weight, -weight, namespace
+        return namespace_key(self._cluster, queue, namespace, self._weights.get(namespace, 1))
+
+
+def queue_key(cluster: Cluster, queue: str) -> QueueKey:
+    """Returns the sort key of a queue among its siblings: by priority, then by the part of what it deserves."""
+    declared = cluster.queues.get(queue)
+    return -(declared.priority if declared else 0), share_of_queue(cluster, queue), queue
+
+
+def namespace_key(cluster: Cluster, queue: str, namespace: str, weight: int) -> NamespaceKey:
+    """Returns the sort key of a namespace in its queue: by share per weight."""
+    return share_of_namespace(cluster, queue, namespace) / weight, -weight, namespace
 
 
 def has_room_for_all(cluster: Cluster, pod: Pod) -> bool:

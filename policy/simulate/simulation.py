@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from heapq import heapify, heappop, heappush
 from math import inf
 
 import numpy as np
@@ -33,7 +32,8 @@ from policy.quota.kept_nodes import refusal_by
 from policy.reserve import node_reservation, preferred_nodes, promises, starving
 from policy.reserve.node_reservation import ReserveDecision
 from policy.reserve.starving import Terms
-from policy.simulate.waiting_jobs import JobsAlike, Place, PodTurn, WaitingJobs, may_start
+from policy.simulate.trial_order import TrialOrder
+from policy.simulate.waiting_jobs import JobsAlike, PodTurn, WaitingJobs, may_start
 from policy.stepwise import Steps, sorted_steps
 
 RowNumbers = NDArray[np.intp]
@@ -145,7 +145,7 @@ class Simulation:
         """Tries all waiting pods in order. Once one has failed, it fails all pods that are alike without a try.
 
         It does so until something has changed that could help one of them. Of Jobs that wait as a whole it tries the
-        first of each kind, and the next if that was started. If a start eases something, those after it have a try.
+        first of each kind, and the next if that was started. If a start eases something, all kinds have a try again.
         """
         jobs = self._jobs
         if self._failed_as_of != (helped := self._what_could_help()):
@@ -154,26 +154,24 @@ class Simulation:
             self._not_started.clear()
             jobs.anything_may_help()
         others = yield from jobs.look_steps()
-        places = list[Place]()
+        order = TrialOrder(self.cluster)
         for number, pod in enumerate(others, start=1):
-            places.append((turn(pod), pod))
+            order.add((turn(pod), pod))
             if number % AT_A_TIME == 0:
                 yield
-        places += yield from jobs.first_steps()
-        heapify(places)
-        while places:
-            at, place = heappop(places)
+        order.add_all((yield from jobs.first_steps()))
+        while order:
+            at, place = order.pop()
             if isinstance(place, Pod):
                 yield from self._place_one_steps(place.uid)
             elif (yield from self._start_one_steps(place, at)) and (following := jobs.following(place, at)):
-                heappush(places, following)
+                order.add(following)
             yield
             if helped != (now := self._what_could_help()):
                 helped = now
                 jobs.rules_may_help()
-                places = [each for each in places if isinstance(each[1], Pod)]
-                places += yield from jobs.first_steps(at)
-                heapify(places)
+                order = order.without_jobs()
+                order.add_all((yield from jobs.first_steps()))
 
     def _place_one_steps(self, uid: str) -> Steps[None]:
         """Tries to place a pod, or to start an elastic Job, if it still waits and none that is alike has failed."""

@@ -41,7 +41,6 @@ PodTurn = tuple[int, float, str, str]
 Amounts = NDArray[np.int64]
 OWN = -1
 """The shape of pods that are not all alike, or take ports of nodes: each Job of this kind is looked at by itself."""
-_LAST = "\U0010ffff"
 
 
 @dataclass(slots=True, eq=False)
@@ -167,11 +166,8 @@ class WaitingJobs:
         waiting = (pod for pod in cluster.pending.values() if not (pod.terminating or pod.gated))
         return [pod for pod in waiting if not (_is_whole(pod) and pod.uid in cluster.gates)]
 
-    def first_steps(self, after: PodTurn | None = None) -> Steps[list[Place]]:
-        """Returns the first Job of each kind that may start now, as far as is known without a try.
-
-        ``after``: of each kind the first one that comes after this turn.
-        """
+    def first_steps(self) -> Steps[list[Place]]:
+        """Returns the first Job of each kind that may start now, as far as is known without a try."""
         as_of, number = self._looked
         begin = number if as_of == self._as_of else 0
         self._looked = self._as_of, len(self._kinds)
@@ -189,14 +185,15 @@ class WaitingJobs:
             kinds = peers.kinds if self._may_go_without_room(peers) else with_room.get(id(peers), [])
             if kinds:
                 may_start = self._not_refused(peers, kinds)
-                found += [place for kind in may_start if (place := self.following(kind, after)) is not None]
+                found += [self._place(kind, 0) for kind in may_start]
                 yield
         return found
 
-    def following(self, kind: JobsAlike, after: PodTurn | None) -> Place | None:
-        """Returns the next Job of a kind after a turn; None if there is none."""
-        at = bisect_right(kind.turns, _in_line(after, kind.peers.where[1])) if after is not None else 0
-        return (turn(self._stand_in(kind, at)), kind) if at < len(kind.turns) else None
+    def following(self, kind: JobsAlike, after: PodTurn) -> Place | None:
+        """Returns the next Job of a kind after one of its turns; None if there is none."""
+        priority, created, _, name = after
+        at = bisect_right(kind.turns, (priority, created, f"{ALONE}{name}"))
+        return self._place(kind, at) if at < len(kind.turns) else None
 
     def may_start(self, kind: JobsAlike, stand_in: Pod) -> bool:
         """Whether a Job of a kind may start; if not, none of its kind may until something has eased.
@@ -283,6 +280,9 @@ class WaitingJobs:
         room = self._room
         return any(amount > room.get(name, amount) for name, amount in stand_in.request.items())
 
+    def _place(self, kind: JobsAlike, at: int) -> Place:
+        return turn(self._stand_in(kind, at)), kind
+
     def _stand_in(self, kind: JobsAlike, at: int) -> Pod:
         """Returns the stand-in of a Job in its line."""
         [found] = self._cluster.gates.lines[kind.peers.where].jobs[kind.turns[at][2]].members.values()
@@ -353,11 +353,3 @@ def _can_be_compared(requests: Amounts) -> bool:
 def _is_whole(pod: Pod) -> bool:
     """Whether this is the stand-in of a Job that starts with all of its pods."""
     return pod.stands_for is not None and not pod.stands_for.least
-
-
-def _in_line(after: PodTurn, namespace: str) -> Turn:
-    """Returns the last sort key in the lines of a namespace that does not come after a turn."""
-    priority, created, its_namespace, name = after
-    if namespace != its_namespace:
-        return priority, created, _LAST if namespace < its_namespace else ""
-    return priority, created, f"{ALONE}{name}"

@@ -20,7 +20,7 @@ from policy.objects.queued_job import PodSet, QueuedJob
 from policy.queueing.ungating import has_room_for_all
 from policy.reserve.starving import Terms
 from policy.simulate.simulation import Simulation
-from policy.simulate.waiting_jobs import WaitingJobs, may_start
+from policy.simulate.waiting_jobs import OWN, JobsAlike, Peers, WaitingJobs, may_start
 from policy.stepwise import at_once
 from tests.unit.given import quota
 from tests.worlds.walk import Pick, by_dice, scaled
@@ -38,16 +38,20 @@ class EachJob(WaitingJobs):
         yield
         return [pod for pod in pods if not (pod.terminating or self._is_at_gate(pod))]
 
-    def first_steps(self, after=None):
+    def first_steps(self):
         pods = [pod for pod in self._cluster.pending.values() if self._is_at_gate(pod)]
         yield
-        return [(turn(pod), None) for pod in pods if after is None or turn(pod) > after]
+        return [(turn(pod), self._kind_of(pod)) for pod in pods]
 
     def following(self, kind, after):
         return None
 
     def may_start(self, kind, stand_in):
         return may_start(self._cluster, stand_in, lambda: has_room_for_all(self._cluster, stand_in))
+
+    def _kind_of(self, pod):
+        where, _, _ = self._cluster.gates.line_of(pod.uid)
+        return JobsAlike([], pod.request, OWN, 0, Peers(where, (), [], None, None), 0)
 
     def _is_at_gate(self, pod):
         return pod.stands_for is not None and pod.uid in self._cluster.gates

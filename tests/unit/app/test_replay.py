@@ -183,6 +183,15 @@ def test_jobs_wait_for_room_and_the_figures_add_up(play):
     assert team["used"] == pytest.approx((200 + 50 + 100) / 3600, abs=0.001)
 
 
+@pytest.mark.parametrize(("jobs", "late", "early"), [("whole", 59, 120), ("gangs", 239, 60)])
+def test_teams_take_turns_unless_each_pod_waits_for_the_scheduler(play, jobs, late, early):
+    log = [swf_line(number, 0, 60) for number in range(8)] + [swf_line(number, 1, 60, user=2) for number in (8, 9)]
+    teams = document(play, log, "--nodes", "1x2", "--jobs", jobs)["policies"][0]["teams"]
+    waits = {team["team"]: team["waits"] for team in teams}
+    assert waits["u2"]["p50"] == late
+    assert waits["u1"]["p50"] == early
+
+
 def test_the_recorded_waits_are_told_first(play):
     lines = [swf_line(1, 0, 100, wait=5), swf_line(2, 0, 100, wait=15), swf_line(3, 0, 100, wait=-1)]
     assert document(play, lines, *TWO)["recorded"]["mean"] == 10

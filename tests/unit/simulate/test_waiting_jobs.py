@@ -36,22 +36,23 @@ def started(jobs, cores):
     return [each.uid.partition("/")[0] for each in simulation.bound]
 
 
-def test_jobs_of_all_kinds_start_by_age_then_namespace_then_name():
+def test_jobs_start_by_the_share_of_their_namespace_then_by_age_then_by_name():
     jobs = [("b", "b1", 1, 5.0), ("a", "a2", 1, 5.0), ("a", "a1", 2, 5.0), ("b", "b0", 2, 1.0), ("a", "a3", 1, 7.0)]
-    assert started(jobs, cores=10) == ["b0", "a1", "a2", "b1", "a3"]
-    assert started(jobs, cores=5) == ["b0", "a1", "a2"]
+    assert started(jobs, cores=10) == ["a1", "b0", "a2", "b1", "a3"]
+    assert started(jobs, cores=5) == ["a1", "b0", "a2"]
 
 
 def test_a_smaller_job_starts_where_a_larger_one_of_its_line_has_no_room():
     assert started([("a", "large", 9, 1.0), ("a", "small", 2, 2.0), ("a", "large2", 9, 3.0)], cores=4) == ["small"]
 
 
-def test_after_a_turn_each_kind_begins_with_its_first_job_behind_it():
-    jobs = waiting([(namespace, f"{namespace}{n}", 1, 5.0) for namespace in "abc" for n in range(3)], cores=9)
-    known = WaitingJobs(jobs)
+def test_after_a_turn_of_a_kind_comes_its_next_job():
+    known = WaitingJobs(waiting([("b", f"b{n}", 1, 5.0) for n in range(3)], cores=9))
     at_once(known.look_steps())
-    after = 0, 5.0, "b", "job/b1"
-    assert sorted(at[2:] for at, _ in at_once(known.first_steps(after))) == [("b", "job/b2"), ("c", "job/c0")]
+    [(at, kind)] = at_once(known.first_steps())
+    assert at[3] == "job/b0"
+    assert [known.following(kind, (0, 5.0, "b", f"job/b{n}"))[0][3] for n in (0, 1)] == ["job/b1", "job/b2"]
+    assert known.following(kind, (0, 5.0, "b", "job/b2")) is None
 
 
 def test_a_line_keeps_the_list_of_a_kind_when_its_only_job_is_seen_again():
