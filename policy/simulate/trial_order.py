@@ -65,7 +65,7 @@ class TrialOrder:
         """Returns the pods that are left."""
         at_gates = [each for line in self._lines.values() for each in line if isinstance(each[1], Pod)]
         left = TrialOrder(self._cluster, at_gates)
-        left._of_scheduler = self._of_scheduler  # noqa: SLF001 - very many may be left
+        left._of_scheduler = self._of_scheduler
         return left
 
     def _line_of(self, place: Place) -> Where | None:
