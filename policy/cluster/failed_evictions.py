@@ -1,5 +1,7 @@
 """Why the latest attempt to evict for a waiting pod failed, in the words of the API server."""
 
+from collections.abc import Set as AbstractSet
+
 LONGEST = 200
 """Maximum number of characters of a reason: webhooks write some of them."""
 
@@ -21,6 +23,10 @@ class FailedEvictions:
     def forget(self, uid: str) -> None:
         """Forgets a pod: evictions for it do not fail any more, or it is gone."""
         self._reasons.pop(uid, None)
+
+    def keep_only(self, uids: AbstractSet[str]) -> None:
+        """Forgets all other pods: nobody is to be evicted for them now."""
+        self._reasons = {uid: reason for uid, reason in self._reasons.items() if uid in uids}
 
     def clear(self) -> None:
         """Forgets all: another replica evicts now."""

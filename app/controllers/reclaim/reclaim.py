@@ -79,7 +79,9 @@ class Reclaim:
         self._execution.go_on(group)
         looked_at: set[str] = set()
         cluster, now = self._store.cluster, self._store.clock()
+        planned = self._planned()
         waiting = await at_leisure(preemptors.waiting_steps(cluster, now, self._settings.delay))
+        cluster.failed_evictions.keep_only(planned | self._planned() | {pod.uid for pod in waiting})
         for pod in waiting:
             if pod.uid not in looked_at:
                 members = preemptors.together_with(self._store.cluster, pod, waiting)
@@ -96,9 +98,15 @@ class Reclaim:
         found = await self._search.plans_for(members)
         if isinstance(found, list):
             return found
+        for member in members:
+            self._store.cluster.failed_evictions.forget(member.uid)
         if not found.node and found.reason != "room":  # so room held for other members of its gang is held in vain
             await self._ends.end_unneeded(reclaim.mates_of(self._store.cluster, members[0]))
         return []
+
+    def _planned(self) -> set[str]:
+        """Returns the UIDs of the pods that room is made for, a plan of which may end while others are looked for."""
+        return {reservation.pod.uid for reservation in self._store.cluster.reservations.plans.values()}
 
     def _forget_what_is_gone(self) -> None:
         self._failures.forget_what_is_gone()

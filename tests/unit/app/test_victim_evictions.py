@@ -124,6 +124,33 @@ def test_a_failed_eviction_is_forgotten_once_it_tells_nothing_any_more(world, ho
     assert failed.reason("b/owner") == ""
 
 
+@pytest.mark.parametrize("how", ["nobody may go any more", "it waits for other reasons", "is bound"])
+def test_a_failure_is_forgotten_if_no_plan_is_made_again(world, how):
+    failed = world.store.cluster.failed_evictions
+    world.api.reserve = fails("refused")
+    world.passes(1)
+    assert failed.reason("b/owner") == "refused"
+    assert not world.held
+    if how == "nobody may go any more":
+        see(world.store, quota("a", min={"cpu": 4}, max={"cpu": 9}))
+    elif how == "is bound":
+        see(world.store, node("n2"), pod("owner", "b", nodeName="n2"))
+    else:
+        see(world.store, quota("b", min={"cpu": 1}, max={"cpu": 0}))
+        see(world.store, refused(pod("owner", "b"), "0/1 nodes are available: 1 ElasticQuota max exceeded: cpu."))
+    world.passes(20)
+    assert failed.reason("b/owner") == ""
+
+
+def test_a_failure_is_remembered_while_a_plan_that_was_given_up_is_not_due_again(world):
+    world.api.evict = fails("refused")
+    world.passes(1)
+    world.passes(61)
+    assert (world.held, world.remembered) == ([], ["reclaim-b.owner"])
+    world.passes(1)
+    assert world.store.cluster.failed_evictions.reason("b/owner") == "refused"
+
+
 def test_while_a_notice_runs_no_failure_of_the_time_before_is_told():
     world = World(notice=60)
     reserve = world.api.reserve
