@@ -1,4 +1,4 @@
-"""Finds in events that an extender does not answer schedulers, or that the API server refuses evictions."""
+"""Finds in events that an extender does not answer schedulers, or that the API server refuses evictions or new pods."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from app.actuators.events import IS_TRIED_AGAIN
+from app.actuators.kubernetes import WEBHOOK
 from app.checks.finding import Finding, info, warning
 from app.client import HANGS
 from policy.explain.unanswered import unanswered_in
@@ -28,7 +29,7 @@ def unanswered(events: list[dict[str, Any]], placed: list[dict[str, Any]], now: 
     """
     latest: dict[tuple[str, str], tuple[float, str]] = {}
     for event in events:
-        failed, at = unanswered_in(str(event.get("message"))), _time_of(event)
+        failed, at = unanswered_in(_message(event)), _time_of(event)
         if failed and at > now - RECENT:
             key = str(event.get("reportingComponent") or "unknown"), failed.url
             latest[key] = max(latest.get(key, (0.0, "")), (at, failed.why))
@@ -48,11 +49,26 @@ def unanswered(events: list[dict[str, Any]], placed: list[dict[str, Any]], now: 
 
 def failed_evictions(events: list[dict[str, Any]], now: float) -> Iterator[Finding]:
     """Yields a finding for the latest eviction that failed lately; not for those that wait for a disruption budget."""
-    told = ((_time_of(event), str(event.get("message"))) for event in events)
+    told = ((_time_of(event), _message(event)) for event in events)
     failed = [(at, message) for at, message in told if IS_TRIED_AGAIN in message]
     at, message = max(failed, default=(0.0, ""))
     if at > now - RECENT:
         yield warning(f"{max(0.0, now - at):.0f} s ago an {message[:LONGEST]}")
+
+
+def pods_not_made(events: list[dict[str, Any]], now: float) -> Iterator[Finding]:
+    """Yields a finding for the latest new pod that a controller lately did not get, as a webhook gave no answer."""
+    failed = [(_time_of(event), number) for number, event in enumerate(events) if WEBHOOK in _message(event)]
+    at, number = max(failed, default=(0.0, 0))
+    if at > now - RECENT:
+        about = events[number].get("involvedObject") or {}
+        whose = f"{about.get('kind')} {about.get('namespace')}/{about.get('name')}"
+        why = _message(events[number])[:LONGEST]
+        yield warning(f"{max(0.0, now - at):.0f} s ago no pod could be created for {whose}: {why}")
+
+
+def _message(event: dict[str, Any]) -> str:
+    return str(event.get("message"))
 
 
 def _time_of(event: dict[str, Any]) -> float:

@@ -14,7 +14,7 @@ import msgspec
 
 from app.checks import webhooks
 from app.checks.bounds import bound_findings
-from app.checks.events import failed_evictions, unanswered
+from app.checks.events import failed_evictions, pods_not_made, unanswered
 from app.checks.finding import Finding, error, info, warning
 from app.checks.folder import resource_findings, resources_there
 from app.checks.requests import BROKEN, MOST, PAGE, Unreachable, all_objects, ask, first_page, get, objects, words
@@ -292,7 +292,7 @@ async def _schedulers(client: KubeClient, _: Settings, live: Live) -> None:
 
 
 async def _events(client: KubeClient, _: Settings, live: Live) -> None:
-    """Checks whether the schedulers' events repeat Quotaward's answers, and whether evictions fail."""
+    """Checks whether the schedulers' events repeat Quotaward's answers, and whether evictions or new pods fail."""
     status, events = await _events_because_of(client, "FailedScheduling")
     if status != HTTPStatus.OK:
         live.findings.append(info(f"events cannot be read: the API server answers {status}"))
@@ -306,6 +306,8 @@ async def _events(client: KubeClient, _: Settings, live: Live) -> None:
     live.findings += unanswered(events, placed, time.time())
     _status, events = await _events_because_of(client, "ReclaimBlocked")
     live.findings += failed_evictions(events, time.time())
+    _status, events = await _events_because_of(client, "FailedCreate")
+    live.findings += pods_not_made(events, time.time())
 
 
 async def _events_because_of(client: KubeClient, reason: str) -> tuple[int, list[dict[str, Any]]]:
@@ -316,7 +318,7 @@ async def _events_because_of(client: KubeClient, reason: str) -> tuple[int, list
 
 
 async def _webhooks(client: KubeClient, _: Settings, live: Live) -> None:
-    """Finds webhooks that can refuse evictions and bindings. Without the right to see them nothing is said."""
+    """Finds webhooks that can refuse new pods, evictions and bindings. Says nothing without the right to see them."""
     for plural, kind in webhooks.LISTS.items():
         _status, items = await first_page(client, webhooks.PATH + plural, PAGE)
         live.findings += webhooks.webhook_findings(kind, items)

@@ -1,4 +1,4 @@
-"""Finds webhooks that are asked about what Quotaward and schedulers write, since they can delay or refuse it."""
+"""Finds webhooks that are asked about new pods, or what Quotaward and schedulers write: they can refuse it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,8 +11,8 @@ LISTS = {
     "mutatingwebhookconfigurations": "MutatingWebhookConfiguration",
 }
 """The kind of configurations in each list."""
-WRITTEN = ("pods/eviction", "pods/binding", "pods/status")
-"""Subresources that Quotaward and schedulers write, to evict, to place and to wake pods."""
+WRITTEN = {"pods": "CREATE", "pods/eviction": "CREATE", "pods/binding": "CREATE", "pods/status": "UPDATE"}
+"""The resources that are written to make, evict, place and wake pods, each with the operation that does it."""
 DEFAULT_TIMEOUT = 10
 
 
@@ -20,7 +20,8 @@ def webhook_findings(kind: str, configurations: list[dict[str, Any]]) -> Iterato
     """Yields each webhook of these configurations of a kind that refuses such writes while it gives no answer."""
     for configuration in configurations:
         for webhook in configuration.get("webhooks") or ():
-            asked = [each for each in WRITTEN if any(_matches(rule, each) for rule in webhook.get("rules") or ())]
+            rules = webhook.get("rules") or ()
+            asked = [_name(each) for each in WRITTEN if any(_matches(rule, each) for rule in rules)]
             if asked and webhook.get("failurePolicy", "Fail") == "Fail":
                 within = webhook.get("timeoutSeconds", DEFAULT_TIMEOUT)
                 name = configuration["metadata"]["name"]
@@ -31,7 +32,16 @@ def webhook_findings(kind: str, configurations: list[dict[str, Any]]) -> Iterato
 
 
 def _matches(rule: dict[str, Any], resource: str) -> bool:
-    """Whether a rule of a webhook names a subresource of pods."""
+    """Whether a rule of a webhook names pods or a subresource of theirs, and how that is written."""
     whole, _, part = resource.partition("/")
-    groups, named = rule.get("apiGroups") or (), rule.get("resources") or ()
-    return bool({"", "*"} & {*groups}) and bool({resource, f"{whole}/*", f"*/{part}", "*/*"} & {*named})
+    groups, named, operations = (rule.get(key) or () for key in ("apiGroups", "resources", "operations"))
+    every = {f"{whole}/*", f"*/{part}"} if part else {"*"}
+    return (
+        bool({"", "*"} & {*groups})
+        and bool({WRITTEN[resource], "*"} & {*operations})
+        and bool(({resource, "*/*"} | every) & {*named})
+    )
+
+
+def _name(resource: str) -> str:
+    return resource if "/" in resource else f"new {resource}"

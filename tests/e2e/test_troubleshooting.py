@@ -18,7 +18,8 @@ import pytest
 
 from tests.access.certificates import Authority, Files
 from tests.controlplane.cluster import Cluster
-from tests.controlplane.objects import elastic_quota, labelled, pod
+from tests.controlplane.controller_manager import ControllerManager
+from tests.controlplane.objects import elastic_quota, labelled, pod, replica_set
 from tests.controlplane.pod_groups import install_pod_groups, members, pod_group
 from tests.controlplane.processes import free_port, wait_until
 from tests.controlplane.quotaward import Quotaward, right_to_review
@@ -116,7 +117,7 @@ def starts(operator: Operator) -> None:
 
 
 @contextmanager
-def webhook_that_hangs(operator: Operator) -> Iterator[None]:
+def webhook_that_hangs(operator: Operator, asked: str) -> Iterator[None]:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         webhook = {
             "name": "audit.example.com",
@@ -125,9 +126,7 @@ def webhook_that_hangs(operator: Operator) -> Iterator[None]:
             "sideEffects": "None",
             "admissionReviewVersions": ["v1"],
             "clientConfig": {"url": f"https://127.0.0.1:{silent.getsockname()[1]}/"},
-            "rules": [
-                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/eviction"]}
-            ],
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [asked]}],
         }
         kind = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration"}
         operator.api.create({**kind, "metadata": {"name": "audit"}, "webhooks": [webhook]})
@@ -193,12 +192,24 @@ def test_a_webhook_that_hangs(operator):
     for name in ("one", "two"):
         place(operator, borrower, name, cpu=4)
         starts(operator)
-    with webhook_that_hangs(operator):
+    with webhook_that_hangs(operator, "pods/eviction"):
         place(operator, owner, cpu=4)
         asked = "audit.example.com of ValidatingWebhookConfiguration audit is asked about pods/eviction"
         said = ('failed calling webhook "audit.example.com"', asked)
         operator.sees("A webhook hangs", *said)
     starts(operator)
+
+
+def test_a_webhook_that_keeps_pods_from_being_made(operator):
+    team = operator.cluster.namespace()
+    operator.names["NAMESPACE"] = team
+    with ControllerManager(operator.cluster.control_plane, "replicaset-controller"):
+        with webhook_that_hangs(operator, "pods"):
+            operator.api.create(replica_set("train", team, 1))
+            made = f"no pod could be created for ReplicaSet {team}/train: Error creating: "
+            asked = "audit.example.com of ValidatingWebhookConfiguration audit is asked about new pods"
+            operator.sees("A webhook hangs", made, 'failed calling webhook "audit.example.com"', asked)
+        wait_until(lambda: operator.api.items("pods", team), "the pod is made")
 
 
 def test_rights_that_are_gone(operator):

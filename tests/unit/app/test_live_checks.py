@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from app.checks.events import RECENT, failed_evictions, unanswered
+from app.checks.events import RECENT, failed_evictions, pods_not_made, unanswered
 from app.checks.extender import extender
 from app.checks.webhooks import webhook_findings
 from app.client import HANGS
@@ -113,6 +113,21 @@ def test_the_latest_eviction_that_failed_is_told_with_the_reason():
     assert list(failed_evictions([event(BLOCKED, ago=RECENT + 1), waits, {}], NOW)) == []
 
 
+NOT_MADE = (
+    'Error creating: Internal error occurred: failed calling webhook "images.example.com": Post "https://x": late'
+)
+
+
+def test_the_latest_pod_that_was_not_made_for_want_of_an_answer_is_told():
+    whose = {"kind": "ReplicaSet", "namespace": "a", "name": "train-1"}
+    old = event(NOT_MADE, ago=40, involvedObject=whose | {"name": "other"})
+    beyond = event('Error creating: pods "p" is forbidden: exceeded quota: q', ago=1, involvedObject=whose)
+    [found] = pods_not_made([old, event(NOT_MADE, involvedObject=whose), beyond, {}], NOW)
+    assert found.severity == "warning"
+    assert found.text == f"10 s ago no pod could be created for ReplicaSet a/train-1: {NOT_MADE}"
+    assert list(pods_not_made([event(NOT_MADE, ago=RECENT + 1), beyond, {}], NOW)) == []
+
+
 def test_a_server_that_hangs_is_told_without_the_words_of_a_library(monkeypatch):
     monkeypatch.setattr("app.checks.extender.TIMEOUT", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -149,20 +164,29 @@ def test_a_certificate_that_cannot_be_accepted_is_told_with_the_reason(tmp_path,
 
 
 @pytest.mark.parametrize(
-    ("groups", "resources", "change", "named"),
+    ("groups", "resources", "operations", "named"),
     [
-        ([""], ["pods/eviction"], {}, "pods/eviction"),
-        (["*"], ["*/*"], {}, "pods/eviction, pods/binding, pods/status"),
-        ([""], ["pods/*"], {}, "pods/eviction, pods/binding, pods/status"),
-        ([""], ["pods"], {}, None),
-        (["apps"], ["*/*"], {}, None),
-        ([""], ["pods/eviction"], {"failurePolicy": "Ignore"}, None),
+        ([""], ["pods/eviction"], ["CREATE"], "pods/eviction"),
+        (["*"], ["*/*"], ["*"], "new pods, pods/eviction, pods/binding, pods/status"),
+        ([""], ["pods/*"], ["CREATE", "UPDATE"], "pods/eviction, pods/binding, pods/status"),
+        ([""], ["pods", "pods/status"], ["UPDATE"], "pods/status"),
+        ([""], ["pods"], ["CREATE", "UPDATE"], "new pods"),
+        (["*"], ["*"], ["CREATE"], "new pods"),
+        ([""], ["pods"], ["DELETE"], None),
+        (["apps"], ["*/*"], ["*"], None),
     ],
 )
-def test_a_webhook_that_can_refuse_evictions_and_bindings_is_named(groups, resources, change, named):
-    webhook = {"name": "audit.example.com", "rules": [{"apiGroups": groups, "resources": resources}]} | change
-    kind, configuration = "MutatingWebhookConfiguration", {"metadata": {"name": "audit"}, "webhooks": [webhook]}
-    found = [each.text for each in webhook_findings(kind, [configuration])]
-    said = f"webhook audit.example.com of {kind} audit is asked about {named}: these are refused if it does not answer"
+def test_a_webhook_that_can_refuse_what_is_written_of_pods_is_named(groups, resources, operations, named):
+    rule = {"apiGroups": groups, "resources": resources, "operations": operations}
+    webhook = {"name": "audit.example.com", "rules": [rule]}
+    said = (
+        f"webhook audit.example.com of MutatingWebhookConfiguration audit is asked about {named}: these are refused if"
+    )
     command = "kubectl get mutatingwebhookconfiguration audit -o yaml"
-    assert found == ([f"{said} within 10 s ({command})"] if named else [])
+    assert found_of(webhook) == ([f"{said} it does not answer within 10 s ({command})"] if named else [])
+    assert found_of(webhook | {"failurePolicy": "Ignore"}) == []
+
+
+def found_of(webhook):
+    configuration = {"metadata": {"name": "audit"}, "webhooks": [webhook]}
+    return [each.text for each in webhook_findings("MutatingWebhookConfiguration", [configuration])]
