@@ -4,7 +4,7 @@ Every method is synchronous and leaves everything consistent, so the owner of th
 seconds on the caller's clock, which never goes back.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import replace
 
 from policy.cluster import bounds, dividing, gates, in_vain
@@ -431,15 +431,14 @@ class Cluster:
         """Notes that a namespace has no such resource quota any more. Does nothing if it had none."""
         self.limits.pop(namespace, None)
 
-    def begin(self, counted: Mapping[str, str] | None = None) -> None:
+    def begin(self) -> None:
         """Notes that all existing objects have been read. From now on it is known what has admitted a pod.
 
         Until then pods count in the queue that they name, or in the one that an earlier process has noted on them.
-        ``counted``: the queues in which pods count, by UID, whatever was noted on them.
         """
         at_once(self.devices.renew_steps())
         at_once(self.states.catch_up_steps())
-        self.queue_changes.begin(counted)
+        self.queue_changes.begin()
 
     def tick(self, now: float) -> None:
         """Lets time pass: ends grants whose time is over. Call this only while the known pods are up to date."""

@@ -12,6 +12,7 @@ from policy.cluster.moved import Moving, once_for_each_kind
 from policy.objects.resources import NOTHING
 from policy.quota import fair_share, queue_rules
 from policy.quota.trial import Lifted
+from policy.stepwise import Steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -48,18 +49,24 @@ class QueueChanges:
         moving = self.moving.counted
         return (moving[pod.uid] if pod.uid in moving else self._membership.own_queue_of(pod)) if self._queues else ""
 
-    def begin(self, counted: Mapping[str, str] | None) -> None:
-        """Notes that from now on it is known what has admitted a pod. ``counted``: see ``Cluster.begin``."""
-        self._begun, pods = True, self._cluster.pods
+    def begin(self) -> None:
+        """Notes that from now on it is known what has admitted a pod."""
+        self._begun = True
         for pod in list(self.moving):
             self._count_in(pod, self.moving.counted[pod.uid])
-        if counted is not None:
-            changed = [uid for uid in {**self.moving.counted, **counted} if uid in pods]
-            for uid in changed:
-                self.moving.discard(uid)
-                if uid in counted:
-                    self._count_in(pods[uid], counted[uid])
-            self._cluster.states.assign_again(changed)
+
+    def count_steps(self, counted: Mapping[str, str]) -> Steps[None]:
+        """Counts pods in these queues, by UID, and all others in those that they name, whatever is noted on them.
+
+        It pauses after each pod that this concerns.
+        """
+        pods = self._cluster.pods
+        for uid in [uid for uid in {**self.moving.counted, **counted} if uid in pods]:
+            self.moving.discard(uid)
+            if uid in counted:
+                self._count_in(pods[uid], counted[uid])
+            self._cluster.states.assign_again([uid])
+            yield
 
     def choose(self, pod: Pod, before: Pod | None) -> None:
         """Chooses where a pod counts from now on: an admitted one where it was, until the queue it names admits it.

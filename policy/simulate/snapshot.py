@@ -159,7 +159,8 @@ def copy_steps(taken: Snapshot, copies: list[Cluster] | None = None) -> Steps[Cl
     # ``begin`` does both without a pause, as far as they are still to be done.
     yield from cluster.devices.renew_steps()
     yield from cluster.states.catch_up_steps()
-    cluster.begin(dict(taken.counted))
+    cluster.begin()
+    yield from cluster.queue_changes.count_steps(dict(taken.counted))
     yield from cluster.divide_steps()
     return cluster
 
@@ -236,8 +237,11 @@ def discard_steps(cluster: Cluster) -> Steps[None]:
 
 
 def _held_by_parts(cluster: Cluster) -> Iterator[dict[Any, Any]]:
-    """Yields the maps of objects that the parts of a cluster hold. Maps of amounts may belong to others, too."""
-    parts, seen = deque[object]([cluster]), {id(cluster)}
+    """Yields the maps of objects that the parts of a cluster hold, and its lines, which a simulation still knows.
+
+    Maps of amounts may belong to others, too.
+    """
+    parts, seen = deque[object]([*cluster.gates.lines.values(), cluster]), {id(cluster)}
     while parts:
         for value in vars(parts.popleft()).values():
             if isinstance(value, dict):

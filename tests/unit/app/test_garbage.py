@@ -17,6 +17,7 @@ from app.whatif.trial import Scene
 from policy.simulate.snapshot import FREED, copy_steps, discard_steps, snapshot
 from policy.stepwise import at_once
 from tests.unit.app.given import empty_store, node, pod, quota, refused, store_with
+from tests.unit.app.test_queued_jobs import job, labelled
 
 
 @pytest.fixture(autouse=True)
@@ -83,6 +84,15 @@ def test_a_copy_that_is_discarded_leaves_little_to_be_found():
     store = store_with(node("n1"), *(quota(f"a{number}") for number in range(30)), *waiting, *gated)
     taken = snapshot(store.cluster, store.clock())
     assert left(discard=True) < left(discard=False) / 5
+
+
+def test_lines_of_a_discarded_copy_that_a_simulation_still_knows_are_taken_apart():
+    store = store_with(labelled(), *(job(f"j{number}") for number in range(3)))
+    cluster = at_once(copy_steps(snapshot(store.cluster, store.clock())))
+    lines = list(cluster.gates.lines.values())
+    assert sum(map(len, lines)) == 3
+    at_once(discard_steps(cluster))
+    assert sum(map(len, lines)) == 0
 
 
 def test_a_search_for_remedies_discards_its_copies_also_if_time_is_up(monkeypatch):

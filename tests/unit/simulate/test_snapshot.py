@@ -8,6 +8,7 @@ from policy.cluster.quota_manager import Limit
 from policy.objects.batch_job import BatchJob
 from policy.objects.device import DeviceClaim, DeviceClass, DeviceRequests
 from policy.objects.group import Group
+from policy.objects.membership import Namespace
 from policy.objects.pod_template import PriorityClass
 from policy.objects.queue import Queue
 from policy.objects.reservation import PodName, Reservation
@@ -17,6 +18,7 @@ from policy.simulate.snapshot import SLICE, copy_steps, snapshot
 from policy.stepwise import at_once
 from tests.unit.given import pod
 from tests.unit.given_jobs import TERMS, gang, seen, sized, waiting
+from tests.unit.given_queues import divided, pods, queue, world
 
 MANY = 10 * SLICE
 
@@ -75,6 +77,21 @@ def test_pods_that_are_terminating_leave_a_copy_in_steps():
     for _ in Simulation(copy, TERMS, 1.0).come_to_rest_steps():
         longest, before = max(longest, before - len(copy.pods)), len(copy.pods)
     assert (longest, before) == (1, 0)
+
+
+def test_very_many_pods_count_where_they_did_in_steps():
+    running = pods("a", MANY, node="n1")
+    cluster = world(queue("from"), queue("to", most={"cpu": 0}), "a:from", *running, cpu=2 * MANY)
+    cluster.begin()
+    divided(cluster).upsert_namespace(Namespace("a", "to"))
+    assert len(cluster.queue_changes.moving.counted) == MANY
+    copies, most, before = [], 0, 0
+    for _ in copy_steps(snapshot(cluster, 1.0), copies):
+        now = len(copies[0].queue_changes.moving.counted)
+        most, before = max(most, now - before), now
+    assert (most, copies[0].queue_changes.moving.counted) == (1, cluster.queue_changes.moving.counted)
+    there = copies[0].ledger.queues.accounts["from"].taken
+    assert there["cpu"] == cluster.ledger.queues.accounts["from"].taken["cpu"] == MANY * 1000
 
 
 def test_very_many_that_a_copy_enters_later_are_entered_in_steps(monkeypatch):
