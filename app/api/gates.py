@@ -1,6 +1,6 @@
 """Pods at their gates, and Jobs that wait there as a whole, as REST shows them."""
 
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator, Collection, Hashable
 
 from app.api.models import GatedList, GatedModel, PlaceModel
 from app.pause import Pause
@@ -38,17 +38,26 @@ async def gated(cluster: Cluster, namespace: str | None, limit: int) -> GatedLis
     return GatedList(total=total, items=items)
 
 
-async def in_order(cluster: Cluster, namespace: str | None) -> AsyncIterator[tuple[str, int, GatedJob]]:
-    """Yields the gated jobs of a namespace or of all, each with its queue and its place there. Pauses in between."""
+async def in_order(
+    cluster: Cluster, namespace: str | None, queues: Collection[str] | None = None
+) -> AsyncIterator[tuple[str, int, GatedJob]]:
+    """Yields the gated jobs of a namespace, of queues, or of all, each with its queue and its place there.
+
+    Pauses in between.
+    """
     pause = Pause()
     for queue in sorted({queue for queue, _ in cluster.gates.lines}):
+        if queues is not None and shortened(queue) not in queues:
+            continue
         place = 0
         for job in positions.in_order(cluster, queue):
             await pause.if_due()
             if job is None:
                 continue
             place += 1
-            if job.members and namespace in (None, job.first().namespace):  # without members it has left meanwhile
+            if not job.members:  # it has left meanwhile
+                continue
+            if namespace is None or namespace == job.first().namespace:
                 yield queue, place, job
 
 

@@ -19,7 +19,6 @@ from policy.cluster.gates import GatedJob
 from policy.explain.reasons import GATED, NO_ROOM, OTHER, QUEUED, UNTRIED, is_waiting, reason_in
 from policy.objects.job import ALONE, job_name, short
 from policy.objects.pod import Pod, turn
-from policy.objects.verdict import Refusal
 from policy.quota.closed_queues import shortened
 from policy.quota.rules import RULES
 
@@ -41,7 +40,10 @@ Key = tuple[str | int | float | bool, ...]
 
 @dataclass(slots=True)
 class WaitingJob:
-    """A job of which pods wait. ``since`` in seconds since the epoch, 0 if not known; ``place`` 0 if in no line."""
+    """A job of which pods wait. ``since`` in seconds since the epoch, 0 if not known; ``place`` 0 if in no line.
+
+    ``reason`` and ``message`` are found last, as they cost most. ``gated``: its entry in the line of a queue.
+    """
 
     namespace: str
     kind: str
@@ -52,6 +54,7 @@ class WaitingJob:
     reason: str = ""
     message: str = ""
     place: int = 0
+    gated: tuple[str, GatedJob] | None = None
 
     @property
     def number(self) -> int:
@@ -97,9 +100,12 @@ async def waiting(cluster: Cluster, wanted: Wanted, starts: ExpectedStarts, *, o
         raise Problem(422, f"there is no rule {wanted.rule!r}; there are {', '.join(TEXTS)}", field="rule")
     after = _key_of(wanted)
     pause, found, rest = Pause(), 0, list[tuple[Key, WaitingJob]]()
-    queues = wanted.queues
-    for job in await _jobs(cluster, wanted.namespace, queues, observe=observe):
+    queues, reasons = wanted.queues, _Reasons(cluster, observe=observe)
+    by_reason = wanted.rule is not None or wanted.sort == "rule"
+    for job in await _jobs(cluster, wanted.namespace, queues):
         await pause.if_due()
+        if by_reason:
+            reasons.find(job)
         if wanted.rule in (None, job.reason):
             found += 1
             rest += [(own, job)] if _is_after(own := key(job), after) else []
@@ -108,6 +114,8 @@ async def waiting(cluster: Cluster, wanted: Wanted, starts: ExpectedStarts, *, o
     page = await _first(rest, wanted.limit, pause)
     items = list[WaitingJobModel]()
     for _, job in page:
+        if not by_reason:
+            reasons.find(job)
         items.append(_model(job, starts))
         await pause.if_due()
     return WaitingList(
@@ -139,15 +147,14 @@ async def _first(jobs: list[tuple[Key, WaitingJob]], limit: int, pause: Pause) -
     return page
 
 
-async def _jobs(
-    cluster: Cluster, namespace: str | None, queues: Collection[str] | None, *, observe: bool
-) -> Sequence[WaitingJob]:
-    """Returns the jobs of a namespace, of queues, or of all, with their reasons. Pauses in between."""
-    pause, refusals = Pause(), gates.Refusals(cluster)
+async def _jobs(cluster: Cluster, namespace: str | None, queues: Collection[str] | None) -> Sequence[WaitingJob]:
+    """Returns the jobs of a namespace, of queues, or of all, without their reasons. Pauses in between."""
+    pause = Pause()
     jobs: dict[tuple[str, str, str], WaitingJob] = {}
-    gated = dict[str, tuple[str, int, GatedJob]]()
-    async for stands in gates.in_order(cluster, namespace):
-        gated.update(dict.fromkeys(stands[2].members, stands))
+    places = dict[str, tuple[int, tuple[str, GatedJob]]]()
+    async for queue, place, gated in gates.in_order(cluster, namespace, queues):
+        for uid in gated.members:
+            places[uid] = place, (queue, gated)
     for pod in list(cluster.pending.values() if namespace is None else cluster.pending_in(namespace)):
         await pause.if_due()
         if is_waiting(cluster, pod):
@@ -159,12 +166,10 @@ async def _jobs(
     wanted = [job for job in jobs.values() if queues is None or job.queue in queues]
     for job in wanted:
         await pause.if_due()
-        job.pods.sort(key=turn)
-        first = job.pods[0]
+        if len(job.pods) > 1:
+            job.pods.sort(key=turn)
         job.since = min(_since(cluster, pod) for pod in job.pods)
-        queue, job.place, waits = gated.get(first.uid, ("", 0, None))
-        refused = refusals.of(queue, waits) if waits is not None and waits.members else None
-        job.reason, job.message = _why(cluster, first, refused, observe=observe)
+        job.place, job.gated = places.get(job.pods[0].uid, (0, None))
     return wanted
 
 
@@ -175,17 +180,31 @@ def _since(cluster: Cluster, pod: Pod) -> float:
     return (known.since if known is not None else said) or pod.created
 
 
-def _why(cluster: Cluster, pod: Pod, refused: Refusal | None, *, observe: bool) -> tuple[str, str]:
-    """Returns the reason and its text. ``refused``: by what, if the pod waits at a gate."""
-    if not (pod.at_gate or pod.unschedulable or observe):
-        refused = cluster.check(pod) if pod.uid in cluster.pods else None
-    if refused is not None:
-        return refused.rule, refused.message
-    if pod.at_gate:
-        reason = GATED if pod.stands_for is None else QUEUED
-    else:
-        reason = UNTRIED if pod.unschedulable is None else reason_in(pod.unschedulable.message)
-    return reason, TEXTS[reason]
+class _Reasons:
+    """Why jobs wait. ``observe``: none waits for a rule of ours, as none is refused."""
+
+    def __init__(self, cluster: Cluster, *, observe: bool) -> None:
+        self._cluster = cluster
+        self._observe = observe
+        self._refusals = gates.Refusals(cluster)
+
+    def find(self, job: WaitingJob) -> None:
+        """Notes the reason of a job and its text."""
+        job.reason, job.message = self._why(job.pods[0], job.gated)
+
+    def _why(self, pod: Pod, gated: tuple[str, GatedJob] | None) -> tuple[str, str]:
+        refused = None
+        if gated is not None and gated[1].members:  # else it has left its line meanwhile
+            refused = self._refusals.of(*gated)
+        if not (pod.at_gate or pod.unschedulable or self._observe):
+            refused = self._cluster.check(pod) if pod.uid in self._cluster.pods else None
+        if refused is not None:
+            return refused.rule, refused.message
+        if pod.at_gate:
+            reason = GATED if pod.stands_for is None else QUEUED
+        else:
+            reason = UNTRIED if pod.unschedulable is None else reason_in(pod.unschedulable.message)
+        return reason, TEXTS[reason]
 
 
 def job_of(cluster: Cluster, pod: Pod) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import nsmallest
+from operator import itemgetter
 
 from app.pause import Pause
 from app.times import rfc3339
@@ -10,6 +11,7 @@ from app.web.plots import Line, Plot, area_path
 from app.whatif.expected_starts import ExpectedStarts
 from policy.cluster.cluster import Cluster
 from policy.objects.pod import Pod
+from policy.simulate.expected_start import ExpectedStart
 
 STEP = 15 * 60.0
 """Seconds of a step of the plot."""
@@ -42,7 +44,7 @@ class Ahead:
 
 async def ahead(cluster: Cluster, starts: ExpectedStarts, is_meant: Callable[[Pod], bool], now: float) -> Ahead | None:
     """Draws the next hours of the waiting pods that are meant; None if none waits, or nothing was computed yet."""
-    pause, found, waiting, known = Pause(), list[tuple[float, str, Coming]](), 0, False
+    pause, found, waiting, known = Pause(), list[tuple[float, str, ExpectedStart]](), 0, False
     leaving, soon, later = [0] * STEPS, 0, 0
     for pod in list(cluster.pending.values()):
         await pause.if_due()
@@ -54,8 +56,7 @@ async def ahead(cluster: Cluster, starts: ExpectedStarts, is_meant: Callable[[Po
         start = starts.of([pod])
         if start is None:
             continue
-        coming = Coming(pod.title, rfc3339(start.at), start.basis, ", ".join(start.after))
-        found.append((start.at, pod.title, coming))
+        found.append((start.at, pod.title, start))
         step = max(0, int((start.at - now) / STEP))
         if step < STEPS:
             leaving[step] += number
@@ -64,7 +65,8 @@ async def ahead(cluster: Cluster, starts: ExpectedStarts, is_meant: Callable[[Po
             later += number
     if not waiting or not known:
         return None
-    first = tuple(coming for _, _, coming in nsmallest(NAMED, found))
+    soonest = nsmallest(NAMED, found, key=itemgetter(0, 1))
+    first = tuple(Coming(name, rfc3339(at), start.basis, ", ".join(start.after)) for at, name, start in soonest)
     return Ahead(_plot(waiting, leaving, soon), first, len(found) - len(first), later, waiting - soon - later)
 
 

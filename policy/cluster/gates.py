@@ -51,7 +51,8 @@ class GatedJob:
 
     def first(self) -> Pod:
         """Returns the first member in queue order."""
-        return min(self.members.values(), key=turn)
+        members = self.members.values()
+        return min(members, key=turn) if len(members) > 1 else next(iter(members))
 
 
 class Line:

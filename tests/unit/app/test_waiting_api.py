@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from policy.cluster.pod_admission import PodAdmission
 from tests.unit.app.given import client_of, node, pod, queue, quota, refused, store_with
 from tests.unit.app.situations import cpus, group
 from tests.unit.app.test_queued_jobs import job, labelled
@@ -132,6 +133,17 @@ DEEP = base64.urlsafe_b64encode(b"[" * 3000).decode()
 def test_what_cannot_be_asked_is_named(client, query, status, field):
     answer = client.get(f"/api/v1/waiting{query}")
     assert (answer.status_code, answer.json()["field"].rpartition(".")[2]) == (status, field)
+
+
+@pytest.mark.parametrize(("query", "number"), [("?limit=2", 2), ("?limit=2&sort=rule", 9)])
+def test_rules_are_asked_about_as_few_jobs_as_the_answer_needs(monkeypatch, query, number):
+    teams = [f"t{each}" for each in range(9)]
+    about, why_waits = [], PodAdmission.why_waits
+    monkeypatch.setattr(PodAdmission, "why_waits", lambda *given: about.append(given[1]) or why_waits(*given))
+    client = client_of(store_with(*map(labelled, teams), *(job(team, namespace=team) for team in teams)))
+    about.clear()
+    told = asked(client, query)
+    assert (len(told["items"]), told["total"], len(about)) == (2, 9, number)
 
 
 def test_where_nothing_waits_the_list_is_empty():
