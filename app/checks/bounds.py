@@ -9,6 +9,7 @@ from policy.objects import resources
 from policy.objects.quantity import render
 from policy.objects.queue import ROOT, Queue
 from policy.quota import elastic_quota, queue_rules
+from policy.quota.closed_queues import near, shortened
 
 
 def bound_findings(cluster: Cluster) -> list[Finding]:
@@ -115,15 +116,31 @@ def _beyond_parent(parent: Queue, children: list[Queue]) -> Iterator[Finding]:
 
 def _membership_warnings(cluster: Cluster) -> list[Finding]:
     """Finds objects that name a missing queue: their pods are refused as soon as there is any queue."""
-    membership = cluster.membership
+    membership, known = cluster.membership, sorted(cluster.queues)
     named = [(f"Namespace {each.name}", {each.queue, *each.allowed}) for each in membership.namespaces.values()]
     named += [
         (f"PodGroup {each.namespace}/{each.name.rpartition('/')[2]}", {each.queue})
         for each in membership.groups.values()
     ]
-    named += [(pod.object, {pod.queue}) for pod in cluster.pods.values()]
+    in_vain = [(who, queue) for who, names in named for queue in names - cluster.queues.keys() - {""}]
+    in_vain += _pods_in_vain(cluster)
+    near_to = {queue: " or ".join(near(queue, known)) for _, queue in in_vain}
     return [
-        Finding("warning", f"{who} names the queue {queue}, which does not exist")
-        for who, names in sorted(named, key=lambda each: each[0])
-        for queue in sorted(names - cluster.queues.keys() - {""})
+        Finding(
+            "warning",
+            f"{who} names the queue {shortened(queue)}, which does not exist"
+            + (f": did you mean {near_to[queue]}?" if near_to[queue] else ""),
+        )
+        for who, queue in sorted(in_vain)
     ]
+
+
+def _pods_in_vain(cluster: Cluster) -> Iterator[tuple[str, str]]:
+    """Yields pods that name a missing queue, those of a namespace that name the same one together."""
+    pods: dict[tuple[str, str], list[str]] = {}
+    for pod in cluster.pods.values():
+        if pod.queue and pod.queue not in cluster.queues:
+            pods.setdefault((pod.namespace, pod.queue), []).append(pod.object)
+    for (_, queue), objects in pods.items():
+        others = f", like {len(objects) - 1} more of its namespace," if len(objects) > 1 else ""
+        yield f"{min(objects)}{others}", queue

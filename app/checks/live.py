@@ -137,7 +137,7 @@ async def _resources(client: KubeClient, settings: Settings, live: Live) -> None
 
 
 async def _bounds(client: KubeClient, settings: Settings, live: Live) -> None:
-    """Checks what the quotas, queues and namespaces of the cluster say together, as those of a folder."""
+    """Checks what quotas, queues, namespaces and the first waiting pods say together, as those of a folder."""
     found = _with_devices(settings, live)
     for kind in (NODES, NAMESPACES, QUEUES, *POD_GROUPS, ELASTIC_QUOTAS):
         items = await all_objects(client, kind)
@@ -150,6 +150,9 @@ async def _bounds(client: KubeClient, settings: Settings, live: Live) -> None:
                 kind.upsert(found, each, 0.0)
             except InvalidObject as reason:
                 live.findings.append(error(f"{kind.name} {each.metadata.name} cannot be used: {reason}"))
+    for pod in await objects(client, PODS, fieldSelector="spec.nodeName="):
+        with suppress(InvalidObject):
+            PODS.upsert(found, pod, 0.0)
     live.findings += [
         error(f"ElasticQuota {quota.namespace}/{quota.name}: {problem}")
         for quotas in found.quotas.values()

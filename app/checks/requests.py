@@ -53,10 +53,10 @@ async def first_page(client: KubeClient, path: str, limit: int) -> tuple[int, li
     return status, list(document.get("items") or ()) if status == HTTPStatus.OK else []
 
 
-async def objects(client: KubeClient, kind: Kind) -> list[Any]:
+async def objects(client: KubeClient, kind: Kind, **query: str) -> list[Any]:
     """Returns the first page of a kind, decoded; objects that cannot be decoded are omitted. Raises Unreachable."""
-    _status, items = await first_page(client, kind.path, PAGE)
-    return list(_decoded(kind, items))
+    _status, document = await get(client, kind.path, {"limit": str(PAGE)} | query)
+    return list(_decoded(kind, document.get("items") or ()))
 
 
 async def all_objects(client: KubeClient, kind: Kind) -> list[Any] | None:

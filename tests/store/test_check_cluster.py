@@ -109,9 +109,15 @@ def test_bounds_and_names_of_queues_are_compared(cluster, check):
     cluster.node(cpu=4)
     namespace = cluster.namespace("store")
     cluster.quota(namespace, min={"cpu": 9}, max={"cpu": 8})
+    cluster.queue("research")
+    mistyped = pod("p", namespace)
+    mistyped["metadata"]["annotations"] = {QUEUE_NAME: "reserch"}
+    cluster.api.create(mistyped)
     cluster.api.patch("namespaces", namespace, {"metadata": {"annotations": {QUEUE_NAME: "nowhere"}}})
     _, lines = check()
     assert f"warning: Namespace {namespace} names the queue nowhere, which does not exist" in lines
+    own = f"warning: Pod {namespace}/p names the queue reserch, which does not exist: did you mean research?"
+    assert own in lines
     assert any(line.startswith(f"warning: ElasticQuota {namespace}/quota: Invalid: min exceeds max") for line in lines)
     assert any(
         line.startswith("warning: min of all elastic quotas is 8 of cpu, but the nodes have 4") for line in lines

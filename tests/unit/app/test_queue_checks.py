@@ -76,11 +76,17 @@ def test_whoever_names_a_queue_that_does_not_exist_is_named(folder):
         "spec": {"queue": "nowhere"},
     }
     mine = pod("p", metadata={"name": "p", "namespace": "b", "annotations": {QUEUE: "gone"}})
-    found = found_of(folder, queue("q"), namespace("a", **{QUEUE: "typo", ALLOWED: "q, other"}), group, mine)
+    also = [pod(f"p{each}", "c", metadata={"annotations": {QUEUE: "gon"}}) for each in range(3)]
+    known = queue("q"), queue("typos"), queue("gong")
+    found = found_of(folder, *known, namespace("a", **{QUEUE: "typo", ALLOWED: "q, other"}), group, mine, *also)
     assert found == [
         ("warning", "Namespace a names the queue other, which does not exist"),
-        ("warning", "Namespace a names the queue typo, which does not exist"),
-        ("warning", "Pod b/p names the queue gone, which does not exist"),
+        ("warning", "Namespace a names the queue typo, which does not exist: did you mean typos?"),
+        ("warning", "Pod b/p names the queue gone, which does not exist: did you mean gong?"),
+        (
+            "warning",
+            "Pod c/p0, like 2 more of its namespace, names the queue gon, which does not exist: did you mean gong?",
+        ),
         ("warning", "PodGroup a/g names the queue nowhere, which does not exist"),
     ]
 
