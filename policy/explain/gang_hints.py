@@ -1,6 +1,10 @@
 """Explains why a pod group cannot start: how many members it lacks, and what would let them in."""
 
+from collections.abc import Hashable
+
 from policy.cluster.cluster import Cluster
+from policy.nodes import fit
+from policy.objects import signature
 from policy.objects.pod import Pod
 from policy.objects.verdict import Hint, Refusal
 from policy.quota import admission
@@ -37,7 +41,19 @@ def hints(cluster: Cluster, pod: Pod) -> tuple[Hint, ...]:
         text = f"its quota or queue has not enough left for {missing} members together: raise it, or wait"
         return (Hint(text, target),)
     text = f"wait until nodes have room for {missing} members together, or add nodes"
+    if most_if_empty(cluster, pod) < missing:
+        text = f"add nodes, as those that are there have room for fewer than {missing} members however empty they are"
     return (Hint(text, "Node"),)
+
+
+def most_if_empty(cluster: Cluster, pod: Pod) -> int:
+    """Returns for how many waiting members of the pod's group there is room at most if all nodes are empty."""
+    group = cluster.gangs.gated(pod)
+    waiting = [] if group is None else [pod, *cluster.gangs.others(pod, group)]
+    alike: dict[Hashable, list[Pod]] = {}
+    for each in waiting:
+        alike.setdefault(signature.by_empty_nodes(each), []).append(each)
+    return sum(min(len(pods), fit.how_often_if_empty(cluster.table, pods[0])) for pods in alike.values())
 
 
 def refused_together(cluster: Cluster, pod: Pod) -> Refusal | None:

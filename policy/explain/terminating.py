@@ -6,7 +6,7 @@ It also collects all conditions of a quota and of a queue: such pods are the rea
 from collections.abc import Callable, Collection, Iterator
 
 from policy.cluster.cluster import Cluster
-from policy.objects.conditions import Condition
+from policy.objects.conditions import EXCEEDED, Condition
 from policy.objects.pod import Pod
 from policy.objects.queue import ROOT
 from policy.objects.resources import Resources
@@ -69,7 +69,7 @@ def _exceeded(bound: Resources, used: Resources, name: str) -> list[Condition]:
     if not beyond:
         return []
     why = "it was lowered, or pods were resized, or started without being asked about"
-    return [Condition("Exceeded", "UsedBeyondBound", f"more is used than the {name} of {', '.join(beyond)}: {why}")]
+    return [Condition(EXCEEDED, "UsedBeyondBound", f"more is used than the {name} of {', '.join(beyond)}: {why}")]
 
 
 def _late(cluster: Cluster) -> Iterator[Pod]:

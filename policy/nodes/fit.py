@@ -98,10 +98,24 @@ def how_often(table: NodeTable, free: NDArray[np.int64], pod: Pod) -> tuple[NDAr
     ``free`` is an array like ``table.free``. The numbers are a million at most. Demands on other pods are not judged.
     """
     rows = np.flatnonzero(open_to(table, pod, ()) & _at_least(table, free, pod))
+    return rows, _times(table, free, pod, rows)
+
+
+def how_often_if_empty(table: NodeTable, pod: Pod) -> int:
+    """Returns for how many pods like this one there would be room at most if all nodes were empty.
+
+    Host ports and demands on other pods are not judged, so there may be room for fewer.
+    """
+    rows = np.flatnonzero(fits_if_empty(table, pod))
+    return int(_times(table, table.allocatable, pod, rows).sum())
+
+
+def _times(table: NodeTable, free: NDArray[np.int64], pod: Pod, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Returns for how many pods like this one each of these nodes has room; a million at most."""
     times = np.full(len(rows), 10**6)
     for resource, amount in need(table, pod) if len(rows) else ():  # what is listed, and no node has, has no column
         times = np.minimum(times, free[rows, table.columns[resource]] // amount)
-    return rows, times
+    return times
 
 
 def open_to(table: NodeTable, pod: Pod, overlooked: Collection[str]) -> Mask:

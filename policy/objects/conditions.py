@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+EXCEEDED = "Exceeded"
+"""The type of the condition of a quota or queue of which pods use more than its bound."""
+
 
 @dataclass(frozen=True, slots=True)
 class Condition:
