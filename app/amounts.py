@@ -24,3 +24,11 @@ def readable(resource: str, text: str) -> str:
         return amount(resource, quantity.amount_of_milli(resource, to_milli(text)))
     except InvalidQuantity:
         return text
+
+
+def is_more(text: str, other: str) -> bool:
+    """Whether a quantity of REST is more than another; an invalid one is not."""
+    try:
+        return to_milli(text) > to_milli(other)
+    except InvalidQuantity:
+        return False

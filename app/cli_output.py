@@ -6,7 +6,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Column, Table
 
-from app.amounts import readable
+from app.amounts import is_more, readable
+from policy.objects.conditions import EXCEEDED
 
 console = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
 if not console.is_terminal:
@@ -27,10 +28,10 @@ def print_quotas(document: dict[str, Any], *, wide: bool = False) -> None:
     more = RUN_TIMES.values() if wide else ()
     table = table_of("NAMESPACE", "NAME", "RESOURCE", "USED", "MIN", "MAX", "BORROWED", "CONDITIONS", *more)
     for quota in document["items"]:
-        conditions = ", ".join(condition["type"] for condition in quota["conditions"])
         rows = sorted({*quota["used"], *quota["min"], *quota["max"]}) or [""]
         for resource in rows:
             figures = [_figure(quota[field], resource) for field in ("used", "min", "max", "borrowed")]
+            conditions = ", ".join(_conditions(quota, "used", "max", resource))
             times = _run_times(quota) if wide else ()
             table.add_row(quota["namespace"], quota["name"], resource, *figures, conditions, *times)
     if table.row_count:
@@ -64,14 +65,13 @@ def print_queues(document: dict[str, Any], *, wide: bool = False) -> None:
     names, more = ("QUEUE", "NAMESPACE", "WEIGHT", "RESOURCE"), RUN_TIMES.values() if wide else ()
     table = table_of(*names, "ALLOCATED", "DESERVED", "GUARANTEE", "CAPABILITY", "CONDITIONS", *more)
     for queue in document["items"]:
-        conditions = ", ".join(condition["type"] for condition in queue["conditions"])
-        if queue["state"] != "Open":
-            conditions = ", ".join(part for part in (queue["state"], conditions) if part)
+        state = [] if queue["state"] == "Open" else [queue["state"]]
         rows = sorted({*queue["allocated"], *queue["deserved"]}) or [""]
         for resource in rows:
             guarantee = "effectiveGuarantee" if queue["children"] and "effectiveGuarantee" in queue else "guarantee"
             fields = ("allocated", "deserved", guarantee, "capability")
             figures = [_figure(queue[field], resource) for field in fields]
+            conditions = ", ".join([*state, *_conditions(queue, "allocated", "capability", resource)])
             times = _run_times(queue) if wide else ()
             table.add_row(queue["name"], "", str(queue["weight"]), resource, *figures, conditions, *times)
             for tenant in queue["namespaces"]:
@@ -81,6 +81,14 @@ def print_queues(document: dict[str, Any], *, wide: bool = False) -> None:
         console.print(table)
     else:
         console.print("no queues")
+
+
+def _conditions(shown: dict[str, Any], used: str, most: str, resource: str) -> Iterator[str]:
+    """Yields the conditions of a quota or queue, but ``Exceeded`` only beside a resource of which more is used."""
+    beyond = resource in shown[most] and is_more(shown[used].get(resource, "0"), shown[most][resource])
+    for condition in shown["conditions"]:
+        if condition["type"] != EXCEEDED or beyond:
+            yield condition["type"]
 
 
 def print_explanation(document: dict[str, Any]) -> None:

@@ -350,6 +350,23 @@ def test_long_names_lose_nothing(stranger):
         assert said in text
 
 
+@pytest.mark.parametrize("used", ["2", "2500m"])
+def test_a_bound_that_is_exceeded_is_told_beside_its_resource_alone(stranger, used):
+    conditions = [{"type": "Exceeded"}, {"type": "OverduePods"}]
+    amounts = {"used": {"cpu": used, "pods": "2", "memory": "1Gi"}, "max": {"cpu": "1900m", "memory": "1024Mi"}}
+    _, text = shown(stranger, conditions=conditions, **amounts)
+    told = {row[2]: row[-1] for row in rows(text)[1:]}
+    assert told == {"cpu": "Exceeded, OverduePods", "memory": "OverduePods", "pods": "OverduePods"}
+
+
+def test_a_queue_that_exceeds_a_bound_tells_so_beside_its_resource_alone(stranger):
+    amounts = {"allocated": {"cpu": "2", "memory": "1Gi"}, "deserved": {}, "guarantee": {}, "capability": {"cpu": "1"}}
+    queue = {"name": "q", "weight": 1, "state": "Closed", "children": [], "namespaces": []} | amounts
+    item = queue | {"conditions": [{"type": "Exceeded"}]}
+    _, text = run("queues", "--server", stranger(200, json.dumps({"items": [item]}).encode()))
+    assert {row[2]: row[-1] for row in rows(text)[1:]} == {"cpu": "Closed, Exceeded", "memory": "Closed"}
+
+
 @pytest.mark.parametrize("name", ["[/]", "[red]x", "[/x]"])
 def test_names_are_printed_as_they_are(stranger, name):
     _, text = shown(stranger, used={name: "1"})
