@@ -176,13 +176,26 @@ def test_a_quota_with_a_typo(operator):
     operator.sees(section, f"ElasticQuota {team}/quota: spec.max.nvida.com/gpu", "did you mean nvidia.com/gpu?")
 
 
+def test_a_quota_with_a_mistyped_amount(operator):
+    team = operator.cluster.namespace()
+    operator.cluster.quota(team, max={"cpu": "10m"})
+    place(operator, team)
+    section = "A quota refuses all, as an amount in it is mistyped"
+    operator.sees(section, "cpu: request 1, used 0, max 10m", f"ElasticQuota {team}/quota from 10m to at least 1")
+    operator.cluster.change_quota(team, max={"cpu": 10})
+    starts(operator)
+
+
 def test_a_gang_that_is_too_large(operator):
     team = operator.cluster.namespace()
     operator.api.create(pod_group("huge", team, 3))
     operator.api.create_all(members("huge", team, 3, cpu=3))
     operator.names |= {"NAMESPACE": team, "POD": "huge-0"}
     section = "A pod group is larger than the cluster"
-    operator.sees(section, "minimum 3, ready 0, pending 3", f"lower the minimum of PodGroup {team}/huge from 3 to")
+    never = "it cannot start: nodes that take its members have room for 2 of the 3 it lacks, however empty they are"
+    operator.sees(
+        section, "minimum 3, ready 0, pending 3", never, f"lower the minimum of PodGroup {team}/huge from 3 to"
+    )
 
 
 def test_a_webhook_that_hangs(operator):

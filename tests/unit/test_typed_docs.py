@@ -216,6 +216,12 @@ def test_each_folder_and_file_that_is_applied_is_there():
     assert missing == []
 
 
+def test_folders_are_applied_in_one_way():
+    applied = [each for each in ALL if each.line.startswith("kubectl") and re.search(r" apply .*-k\b", each.line)]
+    assert [f"{each.page}: {each.line}" for each in applied if "--server-side" not in each.line] == []
+    assert applied
+
+
 @pytest.mark.slow
 def test_what_helm_is_told_builds_a_chart(install_tools):
     for typed in of("helm"):
