@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from ipaddress import ip_address
 from math import inf
 from pathlib import Path
@@ -23,6 +24,7 @@ from pydantic.alias_generators import to_camel, to_snake
 from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
+    CliSettingsSource,
     InitSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
@@ -669,12 +671,18 @@ def load(arguments: Sequence[str]) -> Settings:
             return init_settings, env_settings, InitSettingsSource(settings_cls, file)
 
     try:
-        return WithFile(_cli_parse_args=list(arguments), _cli_prog_name="quotaward serve")
+        return WithFile(_cli_settings_source=_flags()(args=list(arguments)))
     except ValidationError as error:
         raise InvalidSettings("\n".join(_said(detail) for detail in error.errors())) from error
     except SettingsError as error:
         field = re.search(r'field "([^"]+)"', str(error))
         raise InvalidSettings(f"{to_camel(field[1]) if field else 'settings'}: {error.__cause__ or error}") from error
+
+
+@cache
+def _flags() -> CliSettingsSource[Settings]:
+    """What reads the command line. To make its parser takes longer than all else that is done to load settings."""
+    return CliSettingsSource(Settings, cli_prog_name="quotaward serve")
 
 
 def of_file(file: Path | None) -> Settings:

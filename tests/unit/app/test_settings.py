@@ -304,6 +304,11 @@ def test_what_is_wrong_in_the_environment_is_named_by_its_key(environment, setti
         load([])
 
 
+def test_what_one_command_line_says_is_not_heard_at_the_next():
+    assert load(["--mode", "observe"]).observes
+    assert not load([]).observes
+
+
 @pytest.mark.parametrize("arguments", [["--nonsense"], ["nonsense"], ["--grants.patience", "1"], ["--config"]])
 def test_an_unknown_or_unfinished_flag_ends_the_program(arguments, capsys):
     with pytest.raises(SystemExit, match="2"):
