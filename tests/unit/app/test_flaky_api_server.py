@@ -100,6 +100,7 @@ def run(tmp_path, monkeypatch):
     """Runs a scenario with a store that a reflector keeps true to a server."""
     monkeypatch.setattr(reflector, "NOT_INSTALLED_RETRY", 0.02)
     monkeypatch.setattr(reflector, "GONE_AFTER", 0.3)
+    monkeypatch.setattr(reflector, "LONGEST_WAIT", 0.05)
     monkeypatch.setattr(definitions, "DOUBT", 0.05)
     monkeypatch.setattr(definitions, "PAUSE", 0.02)
 

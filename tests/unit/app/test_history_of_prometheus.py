@@ -15,6 +15,12 @@ from tests.unit.app.test_history import START, Day
 A_QUOTA = ("quota", "a")
 
 
+@pytest.fixture(autouse=True)
+def _without_rest(monkeypatch):
+    """Questions follow each other at once."""
+    monkeypatch.setattr(prometheus, "REST", 0.0)
+
+
 def matrix(*series):
     result = [{"metric": metric, "values": values} for metric, values in series]
     return {"status": "success", "data": {"resultType": "matrix", "result": result}}
