@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from app.cli import app
 from app.version import API_SERVER_FROM, SCHEDULERS
 from tests.cases.serving import serving
-from tests.controlplane.launch import QUOTAWARD, launch
+from tests.controlplane.launch import QUOTAWARD, launch, run_quotaward
 from tests.unit.app.given import node, pod, quota
 from tests.unit.app.manifest_folder import Folder
 
@@ -81,7 +81,9 @@ def test_what_serve_says_to_ask_of_a_pod_that_waits_can_be_typed_as_it_stands(fo
     log = folder.path.with_name("serve.log")
     with serving("--manifests", str(folder.path), log=log):
         [command] = [line for line in log.read_text().splitlines() if " explain " in line]
-        done = subprocess.run(shlex.split(command), check=True, capture_output=True, text=True, timeout=60)
+        program, *arguments = shlex.split(command)
+        done = run_quotaward(*arguments)
+    assert program == str(QUOTAWARD)
     assert done.stdout.startswith("a/waiting is refused by elastic-quota-max")
 
 

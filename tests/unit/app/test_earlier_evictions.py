@@ -188,7 +188,12 @@ class Events:
         start, limit = int(query.get("continue", 0)), int(query["limit"])
         self.asked.append((start, limit))
         more = {"continue": str(start + limit)} if start + limit < len(self.events) else {}
-        items = [each if isinstance(each, str) else json.dumps(each) for each in self.events[start : start + limit]]
+        items, length = [], 0
+        for each in self.events[start : start + limit]:
+            items.append(each if isinstance(each, str) else json.dumps(each))
+            length += len(items[-1])
+            if length > 2 * earlier.LARGEST:  # of so much the rest is not read
+                break
         text = f'{{"kind":"EventList","metadata":{json.dumps(more)},"items":[{",".join(items)}]}}'
         yield Response(200, text.encode())
 

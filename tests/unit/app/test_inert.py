@@ -160,6 +160,7 @@ def test_rest_keeps_it_as_it_is_in_the_escapes_of_json():
     assert not {"\x1b", "\x07", "\x00"} & set(answer.text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["console", "json"])
 def test_the_log_is_harmless_and_has_a_line_for_each_event(form, tmp_path):
     script = f"""

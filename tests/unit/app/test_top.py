@@ -121,6 +121,7 @@ def _heeding_interrupts():
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_heeding_interrupts")
 def test_the_screen_fits_the_terminal_and_is_left_by_an_interrupt(server):
     master, slave = pty.openpty()
