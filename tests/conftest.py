@@ -10,10 +10,8 @@ import pytest
 
 from tests import sharing
 from tests.controlplane.build import CannotBuild, binaries, tools
-from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.launch import fork_quotaward
-from tests.controlplane.quotaward import install_definitions
 from tests.controlplane.scheduler import try_again_soon
 from tests.missing import missing
 
@@ -99,6 +97,9 @@ def install_tools(request: pytest.FixtureRequest) -> dict[str, Path]:
 @pytest.fixture
 def cluster(control_plane: ControlPlane):
     """The real cluster, with the definition of quotas, empty before and after the test."""
+    from tests.controlplane.cluster import Cluster  # noqa: PLC0415 - who shares out the tests starts sooner without it
+    from tests.controlplane.quotaward import install_definitions  # noqa: PLC0415
+
     install_definitions(control_plane.api)
     cluster = Cluster(control_plane)
     yield cluster

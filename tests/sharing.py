@@ -1,5 +1,6 @@
 """How pytest-xdist shares out the files of tests: most wait for a cluster, so that one more process may compute."""
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,9 +28,10 @@ def sort(items: list[pytest.Item]) -> None:
     """Puts what takes longest at both ends, so that nobody works alone in the end."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
 
-    def rank(item: pytest.Item) -> tuple[int, bool, bool]:
-        kind = item.path.relative_to(TESTS).parts[0]
+    @cache
+    def rank(file: Path) -> tuple[int, bool, bool]:
+        kind = file.relative_to(TESTS).parts[0]
         waiting = WAITING.index(kind) if kind in WAITING else len(WAITING)
-        return waiting, kind in COMPUTING, item.path in slow
+        return waiting, kind in COMPUTING, file in slow
 
-    items.sort(key=rank)
+    items.sort(key=lambda item: rank(item.path))
