@@ -741,7 +741,7 @@ def _read(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
     try:
-        content = yaml.safe_load(path.read_text())
+        content = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
     except (OSError, *NO_YAML) as error:
         raise InvalidSettings(f"config: {path} cannot be read: {error}") from error
     if content is None:

@@ -11,7 +11,7 @@ from policy.objects.pod import Pod, Unschedulable
 from policy.preemption import victims
 from policy.preemption.plans import Plan
 from policy.quota.elastic_quota import elastic_quota
-from tests.worlds.walk import Pick, by_dice
+from tests.worlds.walk import Pick, by_dice, scaled
 
 NO_PLACE = Unschedulable("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
 REQUESTS = [{"cpu": 1, "pods": 1}, {"cpu": 2, "pods": 1}, {"cpu": 1, "gpu": 1, "pods": 1}, {"gpu": 1, "pods": 1}]
@@ -52,7 +52,7 @@ def have_room(cluster: Cluster) -> list[Pod]:
     ]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(scaled(20)))
 def test_nobody_borrows_what_an_owner_would_take_back_at_once(seed):
     lent = 0
     for number in range(150):

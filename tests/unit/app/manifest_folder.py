@@ -20,7 +20,7 @@ class Folder:
         """Documents: objects, or text as it is."""
         file = self.path / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        texts = (each if isinstance(each, str) else yaml.safe_dump(each) for each in documents)
+        texts = (each if isinstance(each, str) else yaml.dump(each, Dumper=yaml.CSafeDumper) for each in documents)
         file.write_text("---\n".join(texts))
         return file
 
