@@ -681,7 +681,7 @@ def load(arguments: Sequence[str]) -> Settings:
 
 @cache
 def _flags() -> CliSettingsSource[Settings]:
-    """What reads the command line. To make its parser takes longer than all else that is done to load settings."""
+    """Returns the reader of the command line. To make its parser takes longer than the rest of loading settings."""
     return CliSettingsSource(Settings, cli_prog_name="quotaward serve")
 
 
