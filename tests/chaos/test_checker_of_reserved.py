@@ -149,7 +149,7 @@ def test_a_promise_to_a_job_is_kept_if_it_starts_by_then_or_soon_after(story, se
 # Once it has started
 
 
-def test_a_node_of_a_job_that_has_started_is_its_own_until_all_of_its_pods_have_come(story):
+def test_a_node_of_a_started_job_is_its_own_until_all_of_its_pods_have_come(story):
     story.start().come(0).later(11).bind(pod("p", "b"))
     text = "72.0 s: b/p was bound to n1, reserved for a/train-1 since 42.0 s, and is not gone by the promised start"
     assert story.violations == [f"{text}, but inf s later"]
@@ -161,7 +161,7 @@ def test_a_node_to_which_all_pods_of_a_started_job_have_come_may_be_used(story):
 
 
 @pytest.mark.parametrize(("seconds", "later", "found"), [(9, 0, 2), (12, 0, 0), (12, 11, 2)])
-def test_room_for_a_job_that_has_started_is_kept_for_some_seconds_and_once_its_pods_exist(story, seconds, later, found):
+def test_room_for_a_started_job_is_kept_for_some_seconds_and_once_its_pods_exist(story, seconds, later, found):
     story.see(train(suspend=False))
     story.later(seconds).create(*(member(number, cpu=2) for number in range(2)))
     story.later(later).bind(pod("p", "b"))
@@ -188,7 +188,7 @@ GIVEN_UP = "n1 is not reserved for a/train-{} any more, whose Job has started: {
         ((0, 1), (0, 1), []),
     ],
 )
-def test_a_node_that_is_given_up_before_the_pods_of_a_started_job_have_come_is_found(story, came, lifted, found):
+def test_a_node_given_up_before_the_pods_of_a_started_job_have_come_is_found(story, came, lifted, found):
     """As many pods have come as are on nodes: once one is lifted for a pod that came, the pod counts for the next."""
     story.start().come(*came).later(10).lift(*lifted)
     told = zip(story.violations, found, strict=True)

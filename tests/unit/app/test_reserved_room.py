@@ -91,7 +91,7 @@ def test_who_is_on_its_way_counts_once_a_node_is_large_enough_for_it():
     assert told(store, gpus("p", 1)) == kept_nodes.RESERVED.text
 
 
-def test_where_jobs_share_a_node_a_pod_of_one_leaves_what_is_reserved_for_the_others():
+def test_where_jobs_share_a_node_a_pod_of_one_leaves_what_is_kept_for_the_others():
     store = world(3, refused(gpus("second", 2)), gpus("r8", 1))
     reserve(store, "second")
     assert told(store, gpus("second", 2)) == kept_nodes.RESERVED.text

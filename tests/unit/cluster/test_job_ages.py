@@ -30,7 +30,7 @@ def test_old_jobs_are_those_that_have_waited_for_longer_the_oldest_first():
     assert old(ages) == ["oldest", "old"]
 
 
-def test_a_job_waits_since_it_was_suspended_last_and_one_without_a_time_is_never_old():
+def test_a_job_waits_since_it_was_suspended_last_and_without_a_time_is_never_old():
     assert old(ages_of(job("again", 1.0, since=990.0), job("undated", 0.0))) == []
 
 

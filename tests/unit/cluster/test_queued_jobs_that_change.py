@@ -55,7 +55,7 @@ def test_a_job_of_another_kind_may_lose_templates_and_gets_no_others():
     assert used(cluster) == 4
 
 
-def test_a_job_of_which_some_pods_fit_other_nodes_now_is_no_longer_refused_like_others():
+def test_a_job_whose_pods_fit_other_nodes_now_is_no_longer_refused_like_others():
     leader, workers = of_two().pod_sets
     nowhere = replace(workers, pod=replace(workers.pod, constraints=Constraints(node_selector=(("disk", "ssd"),))))
     early, late = replace(of_two("early"), pod_sets=(leader, nowhere)), of_two("late")
