@@ -5,9 +5,9 @@ in vain again and again gets them for less and less time, so that it cannot keep
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from math import inf
+from typing import NamedTuple
 
 from policy.objects.pod import Pod
 
@@ -15,8 +15,7 @@ SHORTEST = 1.0  # seconds: a binding that is on its way should still find its gr
 SAME_ATTEMPT = 1.0  # seconds: the scheduler asks up to twice in one attempt (first for the nominated node)
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(NamedTuple):
     """A grant, with the pod as it was then. Times are seconds on the caller's clock; it ends at ``deadline``."""
 
     pod: Pod
@@ -73,7 +72,7 @@ class Grants:
 
     def replace(self, pod: Pod) -> None:
         """Keeps a grant for a pod that is charged anew."""
-        self._grants[pod.uid] = replace(self._grants[pod.uid], pod=pod)
+        self._grants[pod.uid] = self._grants[pod.uid]._replace(pod=pod)
 
     def release(self, uid: str) -> None:
         """Takes back a grant, if there is one."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from policy.objects import signature
 from policy.objects.resources import Resources, is_lighter
@@ -16,9 +15,8 @@ TAKING = frozenset({"assigned", "granted", "held"})
 """The kinds of entries that take something of their queue; pods of any other kind wait."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """The way in which one pod counts in the ledger.
+class Entry(NamedTuple):
+    """The way in which one pod counts in the ledger: a tuple, as one is made and compared for each answer.
 
     ``queue`` is empty for a pod in no queue. ``claims``: it waits, and room is kept for what it waits for. Where an
     entry counts a ``number`` of pods that are alike, ``request`` is the sum of their requests. ``owner``: it is
@@ -39,7 +37,7 @@ class Entry:
         """Returns the entry for so many pods like this one together."""
         if number == 1:
             return self
-        return replace(self, request={r: number * amount for r, amount in self.request.items()}, number=number)
+        return self._replace(request={r: number * amount for r, amount in self.request.items()}, number=number)
 
     @property
     def of_one(self) -> Resources:
@@ -49,16 +47,8 @@ class Entry:
 
 def key_of(entry: Entry) -> Hashable:
     """Returns a key that is equal for entries that count alike."""
-    return (
-        entry.kind,
-        entry.namespace,
-        signature.of_part(entry.request),
-        entry.priority,
-        entry.pinned,
-        entry.queue,
-        entry.claims,
-        entry.owner,
-    )
+    kind, namespace, request, *rest = entry
+    return kind, namespace, signature.of_part(request), *rest
 
 
 def asked_by(entry: Entry | None) -> tuple[str, str, Resources] | None:

@@ -8,7 +8,6 @@ and of Kubernetes.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from policy.objects import signature
@@ -167,7 +166,7 @@ class Ledger:
         """Takes a pod out like ``set_aside``, but lets it wait in its queue, as an evicted pod returns with a claim."""
         entry = self._take_out(uid)
         if entry is not None and entry.queue:
-            self.put_back(uid, replace(entry, kind="pending", claims=True))
+            self.put_back(uid, entry._replace(kind="pending", claims=True))
         return entry
 
     def put_back(self, uid: str, entry: Entry) -> None:

@@ -95,12 +95,13 @@ class Search:
         """Whether any node could take the pod once all that can end has ended, even if it is kept for others now."""
         shape = self._shape(pod)
         if shape not in self._possible:
-            names = [self._table.names[row] for row in np.flatnonzero(fit.fits_if_empty(self._table, pod))]
+            rows = np.flatnonzero(fit.fits_if_empty(self._table, pod)).tolist()  # mostly the first one will do
+            names = self._table.attributes.names_by_row()
             self._possible[shape] = False
-            for number, name in enumerate(names):
+            for number, row in enumerate(rows):
                 if not number % STEP:
                     yield
-                if _covers(self._empty_room(name), pod.request):
+                if _covers(self._empty_room(names[row]), pod.request):
                     self._possible[shape] = True
                     break
         return self._possible[shape]
