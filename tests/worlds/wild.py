@@ -402,7 +402,8 @@ class WildWorld:
         self.clock.now += 4000
         seen = snapshot(self.cluster, self.clock())
         for fresh in (self._told_in_another_order(seen), *([] if self.recording else [self._told_by_the_server()])):
-            fresh.begin(dict(seen.counted))
+            fresh.begin()
+            at_once(fresh.queue_changes.count_steps(dict(seen.counted)))
             at_once(fresh.divide_steps())  # before pods may move: what was divided before was of pods in other queues
             _come_to_rest(fresh, self.clock())
             assert_same(standing(self.cluster), standing(fresh), "one that lived through it, and a fresh one")
