@@ -28,8 +28,9 @@ def pytest_configure() -> None:
     try_again_soon()
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put them into the order in which several processes share them out."""
+    """Put those that are left into the order in which several processes share them out."""
     sharing.sort(items)
 
 

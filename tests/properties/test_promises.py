@@ -133,6 +133,7 @@ def play(pick: Pick) -> World:
     return world
 
 
+@pytest.mark.slow  # some of its worlds are played in the next one
 @given(seeds)
 def test_no_promise_is_late_and_nobody_let_in_moves_one(seed):
     play(by_dice(seed))

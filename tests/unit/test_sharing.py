@@ -5,6 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from tests import sharing
+from tests.cases import serving as folders
+from tests.controlplane import launch as processes
 
 FILES = ("first", "second", "third", "fourth")
 TESTS = sharing.TESTS
@@ -36,19 +38,26 @@ def test_the_last_of_several_processes_begins_at_the_end(count, files):
 
 
 def test_what_takes_longest_is_at_both_ends():
-    def item(file, *, slow=False):
-        return SimpleNamespace(path=TESTS / file, get_closest_marker=lambda name: slow and name == "slow")
+    def item(file, *, slow=False, **module):
+        marker, module = (lambda name: slow and name == "slow"), SimpleNamespace(**module)
+        return SimpleNamespace(path=TESTS / file, get_closest_marker=marker, module=module)
 
     items = [
         item("fuzz/test_rest.py"),
         item("unit/test_prose.py", slow=True),
         item("unit/test_manifests.py"),
+        item("unit/test_cli.py", serving=None),
         item("wire/test_protocol.py"),
         item("chaos/test_chaos.py"),
     ]
     sharing.sort(items)
-    assert [each.path.parent.name for each in items] == ["chaos", "wire", "unit", "unit", "fuzz"]
-    assert items[2].path.name == "test_manifests.py"
+    files = ["chaos/test_chaos.py", "wire/test_protocol.py", "unit/test_cli.py", "unit/test_manifests.py"]
+    files += ["unit/test_prose.py", "fuzz/test_rest.py"]
+    assert [each.path for each in items] == [TESTS / file for file in files]
+
+
+def test_each_name_of_what_starts_quotaward_exists():
+    assert vars(folders).keys() | vars(processes).keys() >= sharing.STARTING
 
 
 def test_each_kind_that_is_named_exists():
