@@ -1,6 +1,6 @@
 """Pods at their gates, and Jobs that wait there as a whole, as REST shows them."""
 
-from collections.abc import AsyncIterator, Collection, Hashable
+from collections.abc import AsyncGenerator, Collection, Hashable
 
 from app.api.models import GatedList, GatedModel, PlaceModel
 from app.pause import Pause
@@ -40,14 +40,14 @@ async def gated(cluster: Cluster, namespace: str | None, limit: int) -> GatedLis
 
 async def in_order(
     cluster: Cluster, namespace: str | None, queues: Collection[str] | None = None
-) -> AsyncIterator[tuple[str, int, GatedJob]]:
+) -> AsyncGenerator[tuple[str, int, GatedJob], None]:
     """Yields the gated jobs of a namespace, of queues, or of all, each with its queue and its place there.
 
     Pauses in between.
     """
     pause = Pause()
     for queue in sorted({queue for queue, _ in cluster.gates.lines}):
-        if queues is not None and shortened(queue) not in queues:
+        if queues is not None and queue not in queues:
             continue
         place = 0
         for job in positions.in_order(cluster, queue):

@@ -2,7 +2,8 @@
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from heapq import merge
 from itertools import islice
@@ -15,7 +16,6 @@ from app.problems import Problem
 from app.times import rfc3339_or_empty
 from app.whatif.expected_starts import ExpectedStarts
 from policy.cluster.cluster import Cluster
-from policy.cluster.gates import GatedJob
 from policy.explain.reasons import GATED, NO_ROOM, OTHER, QUEUED, UNTRIED, is_waiting, reason_in
 from policy.objects.job import ALONE, job_name, short
 from policy.objects.pod import Pod, turn
@@ -42,7 +42,7 @@ Key = tuple[str | int | float | bool, ...]
 class WaitingJob:
     """A job of which pods wait. ``since`` in seconds since the epoch, 0 if not known; ``place`` 0 if in no line.
 
-    ``reason`` and ``message`` are found last, as they cost most. ``gated``: its entry in the line of a queue.
+    ``reason``, ``message`` and ``place`` are found last, as they cost most.
     """
 
     namespace: str
@@ -54,7 +54,6 @@ class WaitingJob:
     reason: str = ""
     message: str = ""
     place: int = 0
-    gated: tuple[str, GatedJob] | None = None
 
     @property
     def number(self) -> int:
@@ -94,15 +93,14 @@ async def waiting(cluster: Cluster, wanted: Wanted, starts: ExpectedStarts, *, o
 
     Raises Problem for an unknown order, rule or queue, or a strange token.
     """
-    if (key := ORDERS.get(wanted.sort)) is None:
-        raise Problem(422, f"there is no order {wanted.sort!r}; there are {', '.join(ORDERS)}", field="sort")
-    if wanted.rule is not None and wanted.rule not in TEXTS:
-        raise Problem(422, f"there is no rule {wanted.rule!r}; there are {', '.join(TEXTS)}", field="rule")
-    after = _key_of(wanted)
+    key, after = _order_of(wanted), _key_of(wanted)
     pause, found, rest = Pause(), 0, list[tuple[Key, WaitingJob]]()
     queues, reasons = wanted.queues, _Reasons(cluster, observe=observe)
     by_reason = wanted.rule is not None or wanted.sort == "rule"
-    for job in await _jobs(cluster, wanted.namespace, queues):
+    jobs = await _jobs(cluster, wanted.namespace, queues)
+    if wanted.sort == "queue":
+        await _find_places(cluster, jobs)
+    for job in jobs:
         await pause.if_due()
         if by_reason:
             reasons.find(job)
@@ -112,6 +110,8 @@ async def waiting(cluster: Cluster, wanted: Wanted, starts: ExpectedStarts, *, o
     if not found and queues and any(queues) and not any(name in cluster.queues for name in queues):
         raise Problem(404, f"there is no queue {', '.join(sorted(queues))}", field="queue")
     page = await _first(rest, wanted.limit, pause)
+    if wanted.sort != "queue":
+        await _find_places(cluster, [job for _, job in page])
     items = list[WaitingJobModel]()
     for _, job in page:
         if not by_reason:
@@ -124,6 +124,15 @@ async def waiting(cluster: Cluster, wanted: Wanted, starts: ExpectedStarts, *, o
         continue_=_token(wanted.sort, page[-1][0]) if len(rest) > len(page) else "",
         items=items,
     )
+
+
+def _order_of(wanted: Wanted) -> Callable[[WaitingJob], Key]:
+    """Returns the sort key that is asked for. Raises Problem for an unknown order or rule."""
+    if (key := ORDERS.get(wanted.sort)) is None:
+        raise Problem(422, f"there is no order {wanted.sort!r}; there are {', '.join(ORDERS)}", field="sort")
+    if wanted.rule is not None and wanted.rule not in TEXTS:
+        raise Problem(422, f"there is no rule {wanted.rule!r}; there are {', '.join(TEXTS)}", field="rule")
+    return key
 
 
 def _is_after(key: Key, after: Key | None) -> bool:
@@ -148,13 +157,9 @@ async def _first(jobs: list[tuple[Key, WaitingJob]], limit: int, pause: Pause) -
 
 
 async def _jobs(cluster: Cluster, namespace: str | None, queues: Collection[str] | None) -> Sequence[WaitingJob]:
-    """Returns the jobs of a namespace, of queues, or of all, without their reasons. Pauses in between."""
+    """Returns the jobs of a namespace, of queues, or of all, without reasons and places. Pauses in between."""
     pause = Pause()
     jobs: dict[tuple[str, str, str], WaitingJob] = {}
-    places = dict[str, tuple[int, tuple[str, GatedJob]]]()
-    async for queue, place, gated in gates.in_order(cluster, namespace, queues):
-        for uid in gated.members:
-            places[uid] = place, (queue, gated)
     for pod in list(cluster.pending.values() if namespace is None else cluster.pending_in(namespace)):
         await pause.if_due()
         if is_waiting(cluster, pod):
@@ -169,8 +174,24 @@ async def _jobs(cluster: Cluster, namespace: str | None, queues: Collection[str]
         if len(job.pods) > 1:
             job.pods.sort(key=turn)
         job.since = min(_since(cluster, pod) for pod in job.pods)
-        job.place, job.gated = places.get(job.pods[0].uid, (0, None))
     return wanted
+
+
+async def _find_places(cluster: Cluster, jobs: Iterable[WaitingJob]) -> None:
+    """Notes where these jobs stand in the lines of their queues. Goes no further than to the last of them."""
+    sought, queues = dict[str, WaitingJob](), set[str]()
+    for job in jobs:
+        if (stands := cluster.gates.line_of(job.pods[0].uid)) is not None:
+            (queue, _), _, _ = stands
+            sought[job.pods[0].uid] = job
+            queues.add(queue)
+    async with aclosing(gates.in_order(cluster, None, queues)) as in_order:
+        async for _, place, gated in in_order:
+            for uid in gated.members:
+                if (found := sought.pop(uid, None)) is not None:
+                    found.place = place
+            if not sought:
+                break
 
 
 def _since(cluster: Cluster, pod: Pod) -> float:
@@ -190,12 +211,13 @@ class _Reasons:
 
     def find(self, job: WaitingJob) -> None:
         """Notes the reason of a job and its text."""
-        job.reason, job.message = self._why(job.pods[0], job.gated)
+        job.reason, job.message = self._why(job.pods[0])
 
-    def _why(self, pod: Pod, gated: tuple[str, GatedJob] | None) -> tuple[str, str]:
+    def _why(self, pod: Pod) -> tuple[str, str]:
         refused = None
-        if gated is not None and gated[1].members:  # else it has left its line meanwhile
-            refused = self._refusals.of(*gated)
+        if (stands := self._cluster.gates.line_of(pod.uid)) is not None:
+            (queue, _), _, gated = stands
+            refused = self._refusals.of(queue, gated)
         if not (pod.at_gate or pod.unschedulable or self._observe):
             refused = self._cluster.check(pod) if pod.uid in self._cluster.pods else None
         if refused is not None:

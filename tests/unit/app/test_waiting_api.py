@@ -6,6 +6,7 @@ import json
 import pytest
 
 from policy.cluster.pod_admission import PodAdmission
+from policy.queueing import positions
 from tests.unit.app.given import client_of, node, pod, queue, quota, refused, store_with
 from tests.unit.app.situations import cpus, group
 from tests.unit.app.test_queued_jobs import job, labelled
@@ -144,6 +145,16 @@ def test_rules_are_asked_about_as_few_jobs_as_the_answer_needs(monkeypatch, quer
     about.clear()
     told = asked(client, query)
     assert (len(told["items"]), told["total"], len(about)) == (2, 9, number)
+
+
+@pytest.mark.parametrize(("query", "number"), [("?limit=2", 2), ("?limit=2&sort=queue", 9)])
+def test_lines_are_gone_through_as_far_as_the_answer_needs(monkeypatch, query, number):
+    went, real = [], positions.in_order
+    monkeypatch.setattr(positions, "in_order", lambda *given: (went.append(each) or each for each in real(*given)))
+    client = client_of(store_with(labelled(), *(job(f"j{each}", created=each + 1) for each in range(9))))
+    told = asked(client, query)
+    assert [each["place"] for each in told["items"]] == [1, 2]
+    assert len([each for each in went if each is not None]) == number
 
 
 def test_where_nothing_waits_the_list_is_empty():
