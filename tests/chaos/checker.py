@@ -26,6 +26,7 @@ from tests.chaos.history import (
     total,
 )
 from tests.chaos.jobs import of_jobs
+from tests.chaos.overdue import may_not_count, surely_used
 from tests.chaos.promises import is_late_for_a_promise, of_promises, on_a_reserved_node
 from tests.chaos.started import of_started_jobs
 from tests.controlplane.objects import number
@@ -83,8 +84,8 @@ def _of_binding(history: History, life: Life, leeway: Leeway) -> Iterator[str]:
 
 def _over_max(history: History, life: Life, leeway: Leeway) -> Iterator[str]:
     """A binding must not lead above max; above one that is new, if what was in force a moment before allowed it."""
-    in_force = _bounds_then(history, life, leeway)
-    used = history.surely_used[life.namespace].at(life.bound)
+    in_force, start = _bounds_then(history, life, leeway), history.window(life.bound, leeway.granted)
+    used = surely_used(history, life.namespace, start, life.bound)
     for resource in life.least:
         limit = max(bounds.max.get(resource, inf) if bounds else inf for bounds in in_force)
         if used.get(resource, 0) > limit:
@@ -99,9 +100,12 @@ def _beyond_the_pool(history: History, life: Life, leeway: Leeway) -> Iterator[s
     in_force = _bounds_then(history, life, leeway)
     if None in in_force:
         return
-    used, start = history.surely_used[life.namespace].at(life.bound), history.window(life.bound, leeway.granted)
+    start = history.window(life.bound, leeway.granted)
+    used = surely_used(history, life.namespace, start, life.bound)
     before = list(history.pool.during(start, life.bound - 1))
     pooled, _ = history.pool.at(life.bound)
+    governed = (each for each in history.lives.values() if each.namespace in history.bounds)
+    overdue = may_not_count(history, governed, start, life.bound)
     for resource, asked in life.least.items():
         lent = all(resource in least for _, least in before)
         within_min = used.get(resource, 0) <= max(bounds.min.get(resource, 0) for bounds in in_force)
@@ -110,7 +114,8 @@ def _beyond_the_pool(history: History, life: Life, leeway: Leeway) -> Iterator[s
         )
         if not lent or within_min or of_others_alone:
             continue
-        if all(taken.get(resource, 0) + asked > least[resource] for taken, least in before):
+        more = asked - overdue.get(resource, 0)
+        if all(taken.get(resource, 0) + more > least[resource] for taken, least in before):
             yield (
                 f"{life.name} was bound to {life.node} and borrows {resource} that nobody has left over: "
                 f"all quotas together used {pooled.get(resource, 0)} then"

@@ -112,6 +112,8 @@ class Life:
     bound: float = inf
     by_scheduler: bool = False
     evicted: float = inf
+    deleted: float = inf
+    """Where it was first seen being deleted."""
     ended: float = inf
     request: Amounts = field(default_factory=dict)
 
@@ -293,6 +295,8 @@ class History:
             life.ended = position
         if is_evicted(pod) and life.evicted == inf:
             life.evicted = position
+        if "deletionTimestamp" in pod["metadata"]:
+            life.deleted = min(life.deleted, position)
         life.pod = pod
         used = (life.request, life.requested) if life.is_on_node(position) else None
         self._count(position, life.namespace, pod["metadata"]["uid"], used)

@@ -15,6 +15,7 @@ from tests.chaos.history import (
     owners_of,
     request_of,
 )
+from tests.chaos.overdue import surely_used
 from tests.controlplane.objects import Object, condition
 
 MARK = "quotaward.dev/queued"
@@ -95,7 +96,7 @@ def _beyond_max(jobs: Jobs, turn: Turn, granted: float) -> Iterator[tuple[float,
     if namespace not in history.bounds or not waited_throughout(history, namespace, start, turn.at):
         return
     in_force = list(history.bounds[namespace].during(start, turn.at))
-    used = history.surely_used[namespace].at(turn.at) if namespace in history.surely_used else {}
+    used = surely_used(history, namespace, start, turn.at)
     for resource, asked in demand(turn.before).items():
         limit = max(bounds.max.get(resource, inf) if bounds else inf for bounds in in_force)
         if used.get(resource, 0) + asked > limit:

@@ -165,7 +165,7 @@ def on_a_reserved_node(history: History, life: Life, granted: float) -> Iterator
         if not began < life.bound < ended or known_for <= granted or is_of_job(life, spec):
             continue
         whom = waiting(history, spec, start, life.bound)
-        if whom is None or not _takes_of_it(history, life, spec, start):
+        if whom is None or not _takes_of_it(history, life, spec, start, start):
             continue
         text = f"{life.name} was bound to {life.node}, reserved for {whom.name} since {known_for:.1f} s"
         promised, gone = max(history.promised[uid].during(start, life.bound)), gone_at(history, life, let_in)
@@ -184,7 +184,7 @@ def is_backfilled(history: History, life: Life, granted: float) -> bool:
         spec = reservation["spec"]
         if spec["nodeName"] == life.node and began < life.bound < ended and not is_of_job(life, spec):
             whom = waiting(history, spec, life.bound, life.bound) if history.promised[uid].at(life.bound) else None
-            if whom is not None and _takes_of_it(history, life, spec, start):
+            if whom is not None and _takes_of_it(history, life, spec, start, life.bound):
                 return True
     return False
 
@@ -277,13 +277,14 @@ def _kept(history: History, spec: Object, start: Position, end: Position, since:
     return total(each.least for each in (waiting(history, one, start, end) for one in same) if each is not None)
 
 
-def _takes_of_it(history: History, life: Life, spec: Object, start: Position) -> bool:
+def _takes_of_it(history: History, life: Life, spec: Object, start: Position, since: Position) -> bool:
     """Whether a node has less than a pod, what is reserved for another job, and what others used there, all together.
 
-    Others may have come since the pod was let through, so what they used then counts, too.
+    What has been reserved since that position counts. Others may have come since the pod was let through, so what they
+    used then counts, too.
     """
     size = history.sizes[life.node].at(life.bound) if life.node in history.sizes else {}
-    kept = _kept(history, spec, start, life.bound, start)
+    kept = _kept(history, spec, start, life.bound, since)
     for resource, asked in life.least.items():
         used = (
             sum(

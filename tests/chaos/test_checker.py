@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from tests.chaos.checker import Leeway, violations
-from tests.chaos.history import History, Record, request_of
+from tests.chaos.history import CLOCKS, History, Record, request_of
 from tests.chaos.stuck import stuck
 from tests.controlplane.objects import disruption_budget, elastic_quota, labelled, node, number, pod, queue
 from tests.controlplane.pod_groups import members, pod_group
@@ -161,6 +161,48 @@ def test_records_count_in_the_order_of_revisions_however_late_a_watch_is(story):
     early = [record for record in story.records if record.kind == "pods"]
     story.records = early + late
     assert story.violations == []
+
+
+def leaves_a_lost_node(story):
+    """A pod of ``a`` is being deleted whose node is gone."""
+    going = bound(pod("going", "a"), "lost")
+    story.create(node("lost"), going)
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    story.see(going)
+    story.see(node("lost"), "DELETED")
+
+
+def has_a_wrong_clock(story, *, wrong=True):
+    item = {"metadata": {"uid": CLOCKS}, "wrong": wrong}
+    story.records.append(Record(story.at, len(story.records), "MODIFIED", CLOCKS, item))
+
+
+@pytest.mark.parametrize(("seconds", "wrong", "found"), [(299, False, True), (302, False, False), (9, True, False)])
+@pytest.mark.parametrize("quota", [elastic_quota("a", max={"cpu": 1}), elastic_quota("a", min={"cpu": 0})])
+def test_pods_that_are_overdue_on_a_lost_node_do_not_count(story, quota, seconds, wrong, found):
+    """By a clock that is an hour fast they are so at once."""
+    story.create(quota, elastic_quota("lender", min={"cpu": 1}))
+    leaves_a_lost_node(story)
+    story.later(seconds)
+    if wrong:
+        has_a_wrong_clock(story)
+    story.bind(pod("p", "a"))
+    assert bool(story.violations) == found
+
+
+@pytest.mark.parametrize("why_not", ["its node is there", "it is not being deleted"])
+def test_others_count_whatever_clocks_say(story, why_not):
+    story.create(elastic_quota("a", max={"cpu": 1}), node("lost"))
+    going = bound(pod("going", "a"), "lost")
+    story.create(going)
+    if why_not == "its node is there":
+        going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        story.see(going)
+    else:
+        story.see(node("lost"), "DELETED")
+    has_a_wrong_clock(story.later(400))
+    story.bind(pod("p", "a"))
+    assert len(story.violations) == 1
 
 
 def test_who_borrows_what_nobody_has_left_is_found(story):

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.chaos.history import CLOCKS, History, Record
+from tests.chaos.history import History
 from tests.chaos.promises import is_backfilled, kept, moved
-from tests.chaos.test_checker import API, LEEWAY, Story, bound, opted_out, owned, priority, sized
+from tests.chaos.test_checker import API, LEEWAY, Story, bound, has_a_wrong_clock, opted_out, owned, priority, sized
 from tests.controlplane.objects import disruption_budget, labelled, pod
 
 EPOCH = 1_800_000_000.0
@@ -56,8 +56,10 @@ def story():
 # Who comes
 
 
-def test_a_pod_that_is_gone_before_may_come(story):
-    story.bind(short(deadline=80))
+@pytest.mark.parametrize("ago", [5, 20])
+def test_a_pod_that_is_gone_before_may_come(story, ago):
+    """Also where the node was reserved only just now."""
+    story.later(ago - 20).bind(short(deadline=80))
     assert story.violations == []
     history = History(story.records)
     assert [is_backfilled(history, life, LEEWAY.granted) for life in history.lives.values()] == [False, True]
@@ -138,11 +140,6 @@ def has_a_plan_for_a_daemon(story):
     daemon = owned(pod("daemon", "b"), "DaemonSet")
     story.create(daemon)
     story.reserve("plan", daemon)
-
-
-def has_a_wrong_clock(story, *, wrong=True):
-    item = {"metadata": {"uid": CLOCKS}, "wrong": wrong}
-    story.records.append(Record(story.at, len(story.records), "MODIFIED", CLOCKS, item))
 
 
 @pytest.mark.parametrize(
