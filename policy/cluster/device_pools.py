@@ -30,7 +30,7 @@ class DevicePools:
         self.slices: dict[str, DeviceSlice] = {}
         self.undecidable: frozenset[str] = frozenset()
         self._pools: dict[Pool, dict[str, DeviceSlice]] = {}
-        self._generations: dict[Pool, Counter[int]] = {}
+        self._generations: dict[Pool, Counter[tuple[int, int]]] = {}  # by generation, and how many slices it is to have
         self._on_nodes: dict[str, dict[str, DeviceSlice]] = {}
         self._classes: dict[str, tuple[str, DeviceClass]] = {}
         self._counts: dict[str, Resources] = {}
@@ -47,7 +47,7 @@ class DevicePools:
             return set()
         touched, before = self.delete(of.name), self._counting(of.pool)
         self.slices[of.name] = self._pools.setdefault(of.pool, {})[of.name] = of
-        self._generations.setdefault(of.pool, Counter())[of.generation] += 1
+        self._generations.setdefault(of.pool, Counter())[of.generation, of.slices] += 1
         self._on_nodes.setdefault(of.node, {})[of.name] = of
         if of.shared or not of.node:
             self._shared[of.name] = of
@@ -64,7 +64,7 @@ class DevicePools:
             self._count_shared(of, -1)
         self._counts.pop(name, None)
         del self._pools[of.pool][name], self._on_nodes[of.node][name]
-        self._generations[of.pool] -= Counter([of.generation])
+        self._generations[of.pool] -= Counter([(of.generation, of.slices)])
         if not self._pools[of.pool]:
             del self._pools[of.pool], self._generations[of.pool]
         if not self._on_nodes[of.node]:
@@ -118,15 +118,16 @@ class DevicePools:
                 del self._amounts[name]
 
     def _counting(self, pool: Pool) -> int:
-        """Returns the newest generation of a pool if all slices of it are there, else -1."""
+        """Returns the newest generation of a pool if all slices of it are there, else -1.
+
+        Slices that do not agree on how many there are make it incomplete, whichever came first: a driver is at work.
+        """
         generations = self._generations.get(pool)
         if not generations:
             return -1
-        newest = max(generations)
-        some = next(iter(self._pools[pool].values()))
-        if some.generation != newest:
-            some = next(each for each in self._pools[pool].values() if each.generation == newest)
-        return newest if generations[newest] == some.slices else -1
+        newest = max(generation for generation, _ in generations)
+        there = [(slices, number) for (generation, slices), number in generations.items() if generation == newest]
+        return newest if len(there) == 1 and there[0][0] == there[0][1] else -1
 
     def _touched(self, of: DeviceSlice, before: int) -> set[str]:
         """Returns the nodes of a pool if another generation of it counts than before; else that of the slice."""

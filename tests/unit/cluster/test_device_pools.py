@@ -99,6 +99,15 @@ def test_a_pool_counts_once_all_of_its_slices_are_there():
     assert has(cluster) == [4, 0]
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_slices_that_do_not_agree_on_their_number_are_no_complete_pool_in_any_order(order):
+    slices = [a_slice("s", "n1", slices=2), a_slice("t", "n1", slices=1)][::order]
+    cluster = world(*slices)
+    assert has(cluster) == [0, 0]
+    cluster.devices.upsert_slice(a_slice("t", "n1", slices=2))
+    assert has(cluster) == [4, 0]
+
+
 def test_of_a_pool_only_the_newest_generation_counts():
     cluster = world(a_slice("s", "n1", slices=2), a_slice("t", "n1", slices=2))
     cluster.devices.upsert_slice(a_slice("s", "n1", 1, generation=2, slices=2))
