@@ -16,11 +16,20 @@ def _no_certificates_of_the_system():
         yield
 
 
+def _without_information(_logger, level, event):
+    if level == "info":
+        raise structlog.DropEvent
+    return event
+
+
 @pytest.fixture(scope="package", autouse=True)
-def _logs_without_colours():
-    """To find out how wide tracebacks may be, and to colour them, takes longer than what is logged in most tests."""
+def _short_logs_without_colours():
+    """To find out how wide tracebacks may be, and to colour them, takes longer than what is logged in most tests.
+
+    Each store tells of each kind that it is in sync: nobody reads that. ``capture_logs`` shows it nevertheless.
+    """
     plain = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
-    structlog.configure(processors=[structlog.processors.add_log_level, plain])
+    structlog.configure(processors=[_without_information, structlog.processors.add_log_level, plain])
     yield
     structlog.reset_defaults()
 
