@@ -197,6 +197,17 @@ def kubeconfig(server: str, token: str = "", **cluster: str) -> str:
     )
 
 
+@cache
+def _runner() -> asyncio.Runner:
+    return asyncio.Runner()
+
+
+def run_in_the_same_loop(work: Coroutine[Any, Any, None]) -> None:
+    """As asyncio.run does, but it makes no loop of its own: that takes longer than most looks of a controller."""
+    _runner().run(work)
+    assert not asyncio.all_tasks(_runner().get_loop()), "something goes on"
+
+
 async def look_once(controller: Any) -> None:
     """One look of a controller that works in a group, until all is done that it has begun."""
     async with asyncio.TaskGroup() as group:

@@ -9,7 +9,7 @@ from app.actuators.protocol import ActionFailed, Blocked
 from app.actuators.recording import RecordingActuator
 from app.controllers.reclaim.reclaim import Reclaim
 from app.settings import ReclaimSettings
-from tests.unit.app.given import Clock, node, pod, pod_group, quota, refused, see, store_with
+from tests.unit.app.given import Clock, node, pod, pod_group, quota, refused, run_in_the_same_loop, see, store_with
 
 SETTINGS = ReclaimSettings(delay=1, bind_timeout=60, backoff=10)
 EPOCH = 1_800_000_000.0
@@ -98,7 +98,7 @@ class World:
                 async with asyncio.TaskGroup() as group:
                     await self.reclaim.look(group)
 
-        asyncio.run(look())
+        run_in_the_same_loop(look())
 
     @property
     def held(self):

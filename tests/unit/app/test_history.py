@@ -16,7 +16,19 @@ from app.web.plots import happened
 from policy.objects.verdict import Refusal
 from policy.quota.rules import RULES
 from policy.stepwise import at_once
-from tests.unit.app.given import Clock, client_of, namespace, node, pod, queue, quota, refused, see, store_with
+from tests.unit.app.given import (
+    Clock,
+    client_of,
+    namespace,
+    node,
+    pod,
+    queue,
+    quota,
+    refused,
+    run_in_the_same_loop,
+    see,
+    store_with,
+)
 from tests.unit.app.reclaim_world import World
 from tests.unit.app.test_page import Parsed
 
@@ -44,7 +56,7 @@ class Day:
         self.record()
 
     def record(self):
-        asyncio.run(self.recorder.record())
+        run_in_the_same_loop(self.recorder.record())
 
     def answers(self, number=1, rule="", name="waits", of="a"):
         known = self.store.cluster.pod(of, name)
