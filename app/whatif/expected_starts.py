@@ -40,17 +40,19 @@ class ExpectedStarts:
         self._earliest: dict[str, float] = {}
         self._without: set[str] = set()
         self._next_at = self._stale_at = 0.0
+        self._last_work = 0.0
         self._work: asyncio.Task[None] | None = None
         self.errors = StartErrors(store)
 
     async def renew(self) -> None:
-        """Computes the starts anew if it is time, and waits for that a moment. Never raises."""
+        """Computes the starts anew if it is time, and waits for that a moment, if that may be enough. Never raises."""
         now = self._store.clock()
         if self._work is None and now >= self._next_at:
             if now >= self._stale_at:  # nobody has asked for long, so these are starts of another time
                 self._found, self._earliest, self._without = {}, {}, set()
             self._work = asyncio.create_task(self._compute())
-        if self._work is not None:
+        is_in_vain = self._last_work > PATIENCE and bool(self._found or self._without)
+        if self._work is not None and not is_in_vain:
             await asyncio.wait({self._work}, timeout=PATIENCE)
 
     def of(self, pods: Iterable[Pod]) -> ExpectedStart | None:
@@ -82,7 +84,8 @@ class ExpectedStarts:
         except Exception:  # a job may be odd in a way that nobody knows: the asker gets all else
             log.exception("expected starts cannot be computed")
         finally:
-            rest = max(self._settings.expected.interval, (1 + RESTRAINT) * pause.worked())
+            self._last_work = pause.worked()
+            rest = max(self._settings.expected.interval, (1 + RESTRAINT) * self._last_work)
             self._next_at, self._stale_at = started + rest, self._store.clock() + 2 * rest
             self._work = None
 

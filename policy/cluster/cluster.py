@@ -59,8 +59,8 @@ from policy.quota.ledger import Ledger
 from policy.quota.queue_tree import MOST_LEVELS
 from policy.stepwise import Steps, at_once
 
-TOGETHER = 50
-"""Pods that are taken in between two pauses: about half a millisecond."""
+TOGETHER = 5
+"""Pods that are taken in between two pauses: in no more time than a slice takes (app.pause)."""
 
 
 _NO_PRIORITIES = (0,) * MOST_LEVELS

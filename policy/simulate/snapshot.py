@@ -33,8 +33,8 @@ from policy.stepwise import Steps
 
 T = TypeVar("T")
 
-SLICE = 20
-"""Objects that are copied between two pauses: about a millisecond."""
+SLICE = 2
+"""Objects that are copied between two pauses: in no more time than a slice takes (app.pause)."""
 FREED = 100
 """Objects of a copy that are freed between two pauses."""
 

@@ -129,6 +129,28 @@ def test_the_time_between_two_computations_is_four_times_that_of_the_work(comput
         assert len(computed) == number
 
 
+@pytest.mark.parametrize(("worked", "waits"), [(expected_starts.PATIENCE + 1, False), (0.1, True)])
+def test_whoever_asks_again_does_not_wait_for_what_takes_longer_than_that(computed, monkeypatch, worked, waits):
+    monkeypatch.setattr(expected_starts.Pause, "worked", lambda _: worked)
+    clock = Clock()
+    starts = ExpectedStarts(store := store_with(*world(), clock=clock), Settings())
+    pods = store.cluster.pods.values()
+
+    async def asked():
+        await starts.renew()
+        assert starts.was_sought(pods), "at first there is nothing else to tell"
+        clock.now += 16
+        computing = len(computed)
+        await starts.renew()
+        assert starts.was_sought(pods)
+        assert (len(computed) > computing) == waits
+        if starts._work is not None:
+            await starts._work
+
+    asyncio.run(asked())
+    assert len(computed) == 2
+
+
 def test_starts_that_cannot_be_computed_keep_nothing_else_from_the_asker(monkeypatch):
     monkeypatch.setattr(Scene, "copy_steps", lambda _: 1 / 0)
     [row] = client_of(store_with(*world())).get("/api/v1/waiting").json()["items"]
