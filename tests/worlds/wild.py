@@ -502,3 +502,4 @@ def _come_to_rest(cluster: Cluster, now: float) -> None:
         cluster.tick(now + later)
         for _ in cluster.divide_steps():
             pass
+    cluster.lowered.look()  # as whoever opens gates does each time
