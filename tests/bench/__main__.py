@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 
-from tests.bench import clients, devices, interference, jobs, planner, protocol, remedies, scheduler, store
+from tests.bench import clients, devices, interference, jobs, planner, protocol, remedies, replay, scheduler, store
 from tests.bench.figures import Figure, show
 
 ACCEPTANCE: dict[str, Callable[[], list[Figure]]] = {
@@ -14,7 +14,12 @@ ACCEPTANCE: dict[str, Callable[[], list[Figure]]] = {
     "scheduler": scheduler.run,
     "jobs": jobs.run,
 }
-BENCHMARKS = ACCEPTANCE | {"clients": clients.run, "devices": devices.run, "remedies": remedies.run}
+BENCHMARKS = ACCEPTANCE | {
+    "clients": clients.run,
+    "devices": devices.run,
+    "remedies": remedies.run,
+    "replay": replay.run,
+}
 
 
 def main(names: list[str]) -> int:

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 BY_THEMSELVES = ["protocol", "planner", "remedies"]
-WITH_A_CONTROL_PLANE = ["store", "interference", "scheduler", "jobs", "devices"]
+WITH_A_CONTROL_PLANE = ["store", "interference", "scheduler", "jobs", "devices", "replay"]
 """Each starts one of its own, and several programs after it: minutes on a busy machine. Set QUOTAWARD_LONG=1."""
 
 
