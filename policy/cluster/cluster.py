@@ -31,6 +31,7 @@ from policy.cluster.overdue import AFTER, STUCK_AFTER
 from policy.cluster.pod_admission import PodAdmission
 from policy.cluster.pod_defaults import PodDefaults
 from policy.cluster.pod_states import GRANT_LIFETIME, PodStates
+from policy.cluster.priorities import Priorities
 from policy.cluster.protection import Protection
 from policy.cluster.queue_changes import QueueChanges
 from policy.cluster.queued_jobs import START_PATIENCE, QueuedJobs
@@ -126,6 +127,7 @@ class Cluster:
         self.table.overdue = self.leaving.overdue
         self.lowered = Lowered(self)
         self.protection = Protection(self)
+        self.priorities = Priorities()
         # What is decided
         admission = PodAdmission(self)
         self.filter, self.admit, self.check = admission.filter, admission.admit, admission.check
@@ -155,6 +157,7 @@ class Cluster:
         self.reservations.reserved.see(pod, before)
         self.batch_jobs.see(pod, before)
         self.protection.see(pod)
+        self.priorities.see(pod)
         self.lowered.see(pod, before)
         self.changes.note(pod.namespace, self.queue_of(pod))
         if pod.pending:
@@ -206,6 +209,7 @@ class Cluster:
                 self.table.add(pod, pod.node)
                 self.capacity.note(pod)
                 self.protection.see(pod)
+                self.priorities.see(pod)
                 alike.setdefault(signature.by_rules(pod, pod.queue), []).append(pod)
             else:
                 self.upsert_pod(pod, now)
@@ -226,6 +230,7 @@ class Cluster:
             self.batch_jobs.gone(pod)
             self.lowered.forget(pod)
             self.protection.gone(uid)
+            self.priorities.forget(uid)
             self._forget_name(pod)
             self.groups.leave(pod)
             self.attempts.forget(pod)

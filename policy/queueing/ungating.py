@@ -18,6 +18,7 @@ from policy.nodes.tolerations import One
 from policy.objects.constraints import Toleration
 from policy.objects.pod import Pod, turn
 from policy.objects.resources import NOTHING, Resources, is_lighter, total
+from policy.queueing.owed_room import may_go_without_room
 from policy.queueing.queue_turns import QueueKey, QueueTurns
 from policy.quota import exempt, fair_share
 
@@ -395,22 +396,6 @@ def largest_part(cluster: Cluster, pod: Pod, has_room: Callable[[Pod], bool]) ->
             high = tried - 1
             tried = (low + high) // 2
     return found
-
-
-def may_go_without_room(cluster: Cluster, pod: Pod) -> bool:
-    """Whether a pod that its rules admit may be let go without room, so that others are evicted for it.
-
-    A Job as a whole may only if others owe it all of that room: else it would run in part, and wait there. One that
-    runs already grows only into room that is free.
-    """
-    if pod.stands_for is not None and pod.stands_for.grows:
-        return False
-    if pod.stands_for is None or cluster.queue_of(pod) in cluster.queues:
-        return True  # a queue admits no more than it deserves
-    account = cluster.ledger.account(pod.namespace)
-    least = account.quota.min if account.quota is not None else NOTHING
-    named = [resource for resource in pod.request if resource in least]
-    return bool(named) and all(account.used.get(r, 0) + pod.request[r] <= least[r] for r in named)
 
 
 def incomplete(cluster: Cluster) -> dict[str, list[tuple[Where, str]]]:

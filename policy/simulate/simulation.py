@@ -33,7 +33,7 @@ from policy.reserve import node_reservation, preferred_nodes, promises, starving
 from policy.reserve.node_reservation import ReserveDecision
 from policy.reserve.starving import Terms
 from policy.simulate.trial_order import TrialOrder
-from policy.simulate.waiting_jobs import JobsAlike, PodTurn, WaitingJobs, may_start
+from policy.simulate.waiting_jobs import JobsAlike, PodTurn, WaitingJobs
 from policy.stepwise import Steps, sorted_steps
 
 RowNumbers = NDArray[np.intp]
@@ -200,7 +200,8 @@ class Simulation:
         """Starts as much of an elastic Job as there is room for, if that may start; returns whether it was started."""
         yield
         part = self._with_room(stand_in)
-        if not may_start(self.cluster, part, lambda: has_room_for_all(self.cluster, part)):
+        where = self.cluster.queue_of(part), part.namespace
+        if not self._jobs.would_start(where, part, lambda: has_room_for_all(self.cluster, part)):
             return False
         yield from self._start_steps(part)
         return True
@@ -215,9 +216,13 @@ class Simulation:
     def _start_steps(self, stand_in: Pod) -> Steps[None]:
         """Starts a Job that waits as a whole. Its pods are tried at once: the room is theirs."""
         self.steps += 1
-        for pod in self.cluster.queued_jobs.make_pods(stand_in, self.now):
+        where = self.cluster.queue_of(stand_in), stand_in.namespace
+        pods = self.cluster.queued_jobs.make_pods(stand_in, self.now)
+        for pod in pods:
             yield from self._attempt_steps(pod)
             yield
+        if left := [pod.uid for pod in pods if pod.uid in self.cluster.pending]:
+            self._jobs.note_without_room(where, left)
 
     def _with_room(self, stand_in: Pod) -> Pod:
         """Returns the part of an elastic Job that there is room for, or the least; of any other Job all of it."""

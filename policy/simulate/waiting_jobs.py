@@ -21,7 +21,8 @@ from policy.objects.job import ALONE
 from policy.objects.pod import Pod, turn
 from policy.objects.quantity import LARGEST
 from policy.objects.resources import Resources
-from policy.queueing.ungating import has_room_for_all, may_go_without_room
+from policy.queueing.owed_room import may_go_without_room
+from policy.queueing.ungating import has_room_for_all
 from policy.stepwise import Steps
 
 LARGEST_JOB = 1000
@@ -129,6 +130,7 @@ class WaitingJobs:
         self._cluster = cluster
         self._as_of = 0
         self._room: dict[str, int] | None = None
+        self._beyond: dict[Where, list[str]] = {}
         self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -147,6 +149,16 @@ class WaitingJobs:
     def rules_may_help(self) -> None:
         """Forgets who could not start."""
         self._as_of += 1
+
+    def note_without_room(self, where: Where, pods: list[str]) -> None:
+        """Notes pods (UIDs) of a Job of a line that was started, for which there is no room yet."""
+        self._beyond[where] = pods
+
+    def may_go_without_room(self, where: Where, pod: Pod) -> bool:
+        """Whether a Job may start without room, so that others go for it. Of each line one at a time, as at gates."""
+        if any(uid in self._cluster.pending for uid in self._beyond.get(where, ())):
+            return False
+        return may_go_without_room(self._cluster, pod)
 
     def look_steps(self) -> Steps[list[Pod]]:
         """Takes in the lines as they are now. Returns the waiting pods that are tried one by one."""
@@ -203,13 +215,22 @@ class WaitingJobs:
         peers, row = kind.peers, kind.row
         if peers.waits_as_of[row] == self._as_of:
             return False
-        if may_start(self._cluster, stand_in, lambda: self._has_room_now(kind, stand_in)):
+        if self.would_start(peers.where, stand_in, lambda: self._has_room_now(kind, stand_in)):
             return True
         peers.waits_as_of[row] = self._as_of
         refused = self._has_room_now(kind, stand_in) and self._cluster.check(stand_in) is not None
         if refused and _can_be_compared(peers.requests[row]):
             peers.waits_as_of[(peers.requests >= peers.requests[row]).all(axis=1)] = self._as_of
         return False
+
+    def would_start(self, where: Where, stand_in: Pod, has_room: Callable[[], bool]) -> bool:
+        """Whether a Job may start: there is room for all of its pods, or others owe it that, and the rules admit it."""
+        cluster, job = self._cluster, stand_in.stands_for
+        if job is None or job.pods > LARGEST_JOB:
+            return False
+        if not cluster.gate_admission.holds(stand_in):
+            return True
+        return (has_room() or self.may_go_without_room(where, stand_in)) and cluster.check(stand_in) is None
 
     def _may_go_without_room(self, peers: Peers) -> bool:
         """Whether any of some peers may start without room, as far as a question about the least of them tells."""
@@ -219,7 +240,7 @@ class WaitingJobs:
         if not governed and cluster.gate_admission.is_gated(namespace, jobs=True):
             return False
         peers.kinds = [kind for kind in peers.kinds if kind.turns]
-        return bool(peers.kinds) and may_go_without_room(cluster, self._least_of_all(peers))
+        return bool(peers.kinds) and self.may_go_without_room(peers.where, self._least_of_all(peers))
 
     def _not_refused(self, peers: Peers, kinds: list[JobsAlike]) -> list[JobsAlike]:
         """Returns some peers without those that the rules refuse, as far as a few questions about them tell.
@@ -333,16 +354,6 @@ class WaitingJobs:
         self._kinds.append(kind)
         self._shapes = np.append(self._shapes, kind.shape)
         self._pods = np.append(self._pods, kind.pods)
-
-
-def may_start(cluster: Cluster, stand_in: Pod, has_room: Callable[[], bool]) -> bool:
-    """Whether a Job may start: the rules admit it, and there is room for all of its pods, or others owe it that."""
-    job = stand_in.stands_for
-    if job is None or job.pods > LARGEST_JOB:
-        return False
-    if not cluster.gate_admission.holds(stand_in):
-        return True
-    return (has_room() or may_go_without_room(cluster, stand_in)) and cluster.check(stand_in) is None
 
 
 def _can_be_compared(requests: Amounts) -> bool:

@@ -20,7 +20,7 @@ from policy.objects.queued_job import PodSet, QueuedJob
 from policy.queueing.ungating import has_room_for_all
 from policy.reserve.starving import Terms
 from policy.simulate.simulation import Simulation
-from policy.simulate.waiting_jobs import OWN, JobsAlike, Peers, WaitingJobs, may_start
+from policy.simulate.waiting_jobs import OWN, JobsAlike, Peers, WaitingJobs
 from policy.stepwise import at_once
 from tests.unit.given import quota
 from tests.worlds.walk import Pick, by_dice, scaled
@@ -47,7 +47,7 @@ class EachJob(WaitingJobs):
         return None
 
     def may_start(self, kind, stand_in):
-        return may_start(self._cluster, stand_in, lambda: has_room_for_all(self._cluster, stand_in))
+        return self.would_start(kind.peers.where, stand_in, lambda: has_room_for_all(self._cluster, stand_in))
 
     def _kind_of(self, pod):
         where, _, _ = self._cluster.gates.line_of(pod.uid)

@@ -295,9 +295,14 @@ def test_a_pod_that_another_job_has_adopted_keeps_its_former_one_from_nothing():
 
 
 def test_others_owe_it_no_more_than_its_minimum_where_there_is_no_room():
-    cluster = queued(elastic(2, 6), cpu=1, least=8)
-    assert let_go(cluster) == {"train": 2}
-    assert let_go(queued(elastic(2, 6), cpu=1, least=1)) == {}
+    def let_go_beside_a_borrower(least):
+        cluster = queued(elastic(2, 6), cpu=2, least=least)
+        cluster.upsert_quota(quota("b", most={"cpu": 99}))
+        cluster.upsert_pod(pod("borrower", "b", node="n1"), now=0)
+        return let_go(cluster)
+
+    assert let_go_beside_a_borrower(8) == {"train": 2}
+    assert let_go_beside_a_borrower(1) == {}
 
 
 def test_a_start_that_fails_leaves_it_waiting_for_all_its_pods():

@@ -1,5 +1,8 @@
 """Jobs that wait as a whole, by kind: which of them are tried, and in which order."""
 
+from operator import itemgetter
+
+from policy.cluster.budgets import Budget
 from policy.cluster.cluster import Cluster
 from policy.cluster.gates import GatedJob, Line
 from policy.objects.membership import Namespace
@@ -11,7 +14,8 @@ from policy.simulate.simulation import Simulation
 from policy.simulate.waiting_jobs import FEW_GONE, WaitingJobs
 from policy.stepwise import at_once
 from tests.unit.app.lines import lines_once
-from tests.unit.given import pod
+from tests.unit.given import pod, quota
+from tests.unit.given_nodes import labelled
 
 NOW = 1000.0
 
@@ -121,3 +125,35 @@ def test_what_is_known_of_kinds_stays_when_others_are_dropped():
     cluster.upsert_node(Node("n2", {"cpu": 12, "pods": 100}))
     known.anything_may_help()
     assert sorted(at[3] for at, _ in at_once(known.first_steps())) == ["job/b0", "job/late", "job/small"]
+
+
+def test_of_a_line_only_one_job_at_a_time_starts_without_room():
+    cluster = waiting([("a", "j1", 1000, 1.0), ("a", "j2", 2000, 2.0)], cores=4000)
+    for each in (quota("a", least={"cpu": 4}), quota("b", most={"cpu": 9})):
+        cluster.upsert_quota(each)
+    cluster.upsert_pod(pod("borrower", "b", node="n1", request={"cpu": 4}), NOW)
+    known = WaitingJobs(cluster)
+
+    def may_start():
+        known.rules_may_help()
+        at_once(known.look_steps())
+        found = sorted(at_once(known.first_steps()), key=itemgetter(0))
+        return [at[3] for at, kind in found if known.may_start(kind, cluster.pod(*at[2:]))]
+
+    assert may_start() == ["job/j1", "job/j2"]
+    cluster.upsert_pod(pod("j1-0", "a"), NOW)
+    known.note_without_room(("", "a"), ["j1-0"])
+    assert may_start() == []
+    cluster.delete_pod("j1-0")
+    assert may_start() == ["job/j1", "job/j2"]
+
+
+def test_a_job_that_was_started_without_room_holds_up_the_others_until_it_has_that():
+    cluster = waiting([("a", "j1", 1000, 1.0), ("a", "j2", 2000, 2.0)], cores=4000)
+    for each in (quota("a", least={"cpu": 4}), quota("b", most={"cpu": 9})):
+        cluster.upsert_quota(each)
+    cluster.upsert_pod(pod("stays", "b", node="n1", request={"cpu": 4}, labels={"app": "web"}), NOW)
+    cluster.upsert_budget(Budget("b", "web", labelled(app="web"), 0))
+    simulation = Simulation(cluster, Terms(), NOW)
+    at_once(simulation.settle_steps())
+    assert sorted(cluster.pending) == ["j1/0", "job/j2"]
