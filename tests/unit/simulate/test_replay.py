@@ -68,3 +68,18 @@ def work_beside(waiting):
 
 def test_ten_times_the_jobs_that_wait_take_no_more_work_for_each_moment():
     assert work_beside(500) <= 1.1 * work_beside(50)
+
+
+@pytest.mark.parametrize(("starving_after", "starts"), [(60.0, 1000.0), (1e9, 3052.0)])
+def test_a_job_that_waits_as_a_whole_and_starves_has_nodes_reserved(starving_after, starts):
+    cluster = Cluster(settle_time=0)
+    cluster.upsert_node(Node("n0", {"cpu": 2000, "pods": 100}))
+    cluster.begin()
+    cpu = {"cpu": 1000, "pods": 1}
+    jobs = [RecordedJob("first", "t", submitted=0.0, run=1000.0, pods=1, request=cpu)]
+    jobs += [RecordedJob("large", "t", submitted=1.0, run=10.0, pods=2, request=cpu)]
+    jobs += [RecordedJob(f"s{n}", "t", submitted=2.0 + 100 * n, run=150.0, pods=1, request=cpu) for n in range(30)]
+    terms = Terms(starving_after=starving_after, max_nodes_percent=100)
+    replay = Replay(Simulation(cluster, terms, 1e9), jobs)
+    at_once(replay.play_steps())
+    assert replay.played["large"].first == starts
