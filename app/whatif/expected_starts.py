@@ -51,8 +51,7 @@ class ExpectedStarts:
             if now >= self._stale_at:  # nobody has asked for long, so these are starts of another time
                 self._found, self._earliest, self._without = {}, {}, set()
             self._work = asyncio.create_task(self._compute())
-        is_in_vain = self._last_work > PATIENCE and bool(self._found or self._without)
-        if self._work is not None and not is_in_vain:
+        if self._work is not None and self._last_work <= PATIENCE:  # else it would be waited for in vain
             await asyncio.wait({self._work}, timeout=PATIENCE)
 
     def of(self, pods: Iterable[Pod]) -> ExpectedStart | None:
