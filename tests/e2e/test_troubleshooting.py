@@ -179,6 +179,7 @@ def test_a_quota_with_a_typo(operator):
 def test_a_quota_with_a_mistyped_amount(operator):
     team = operator.cluster.namespace()
     operator.cluster.quota(team, max={"cpu": "10m"})
+    wait_until(lambda: team in operator._typed(["quotaward quotas"]), "the quota is known")  # before the pod is
     place(operator, team)
     section = "A quota refuses all, as an amount in it is mistyped"
     operator.sees(section, "cpu: request 1, used 0, max 10m", f"ElasticQuota {team}/quota from 10m to at least 1")
