@@ -681,7 +681,7 @@ def load(arguments: Sequence[str]) -> Settings:
 
 @cache
 def _flags() -> CliSettingsSource[Settings]:
-    """Returns the reader of the command line. To make its parser takes longer than the rest of loading settings."""
+    """Returns the reader of the command line. Its parser is made once: that takes longer than all else in loading."""
     return CliSettingsSource(Settings, cli_prog_name="quotaward serve")
 
 

@@ -57,13 +57,12 @@ def failed_evictions(events: list[dict[str, Any]], now: float) -> Iterator[Findi
 
 
 def pods_not_made(events: list[dict[str, Any]], now: float) -> Iterator[Finding]:
-    """Yields a finding for the latest new pod that a controller lately did not get, as a webhook gave no answer."""
-    failed = [(_time_of(event), number) for number, event in enumerate(events) if WEBHOOK in _message(event)]
-    at, number = max(failed, default=(0.0, 0))
-    if at > now - RECENT:
-        about = events[number].get("involvedObject") or {}
+    """Yields a finding for the latest pod that a controller lately failed to create, as a webhook gave no answer."""
+    latest = max((event for event in events if WEBHOOK in _message(event)), key=_time_of, default={})
+    if (at := _time_of(latest)) > now - RECENT:
+        about = latest.get("involvedObject") or {}
         whose = f"{about.get('kind')} {about.get('namespace')}/{about.get('name')}"
-        why = _message(events[number])[:LONGEST]
+        why = _message(latest)[:LONGEST]
         yield warning(f"{max(0.0, now - at):.0f} s ago no pod could be created for {whose}: {why}")
 
 

@@ -12,7 +12,7 @@ LISTS = {
 }
 """The kind of configurations in each list."""
 WRITTEN = {"pods": "CREATE", "pods/eviction": "CREATE", "pods/binding": "CREATE", "pods/status": "UPDATE"}
-"""The resources that are written to make, evict, place and wake pods, each with the operation that does it."""
+"""The resources that are written to create, evict, place and wake pods, each with the operation that does it."""
 DEFAULT_TIMEOUT = 10
 
 

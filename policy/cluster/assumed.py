@@ -63,7 +63,7 @@ def at_most_on(table: NodeTable, node: str, coming: Sequence[AlikePods], pod: Po
 def at_most_on_each(
     table: NodeTable, rows: Mapping[str, int], coming: Iterable[Pod], pod: Pod, takers: Takers
 ) -> dict[str, NDArray[np.int64]]:
-    """Like ``at_most_on``, for many nodes at once, in the order of ``rows``: by resource that the pod asks for.
+    """Returns what ``at_most_on`` does, for many nodes at once: by resource of the pod, in the order of ``rows``.
 
     ``rows`` are those of the nodes in the table, by name. ``coming`` are granted pods. The caller keeps ``takers``
     until a node changes.
@@ -75,11 +75,11 @@ def at_most_on_each(
             node = expected[other.uid].site.name
         if other.uid != pod.uid:
             kinds.setdefault((signature.by_empty_nodes(other), node), []).append(other)
-    first = sorted(kinds.items(), key=lambda each: -len(each[1]))
-    masks = [_takers(table, rows, kind, pods[0], takers) for kind, pods in first[:MOST_KINDS]]
+    by_number = sorted(kinds.items(), key=lambda each: -len(each[1]))
+    masks = [_takers(table, rows, kind, pods[0], takers) for kind, pods in by_number[:MOST_KINDS]]
     taken = {}
-    for resource, _ in fit.need(table, pod) if first else ():
-        amounts = [_together(pods, resource) for _, pods in first]
+    for resource, _ in fit.need(table, pod) if by_number else ():
+        amounts = [_together(pods, resource) for _, pods in by_number]
         rest = min(sum(amounts[MOST_KINDS:]), _MOST_OF_A_KIND)
         taken[resource] = np.array(amounts[:MOST_KINDS], np.int64) @ np.array(masks) + rest
     return taken

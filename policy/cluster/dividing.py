@@ -61,7 +61,8 @@ def _divide_steps(cluster: Cluster) -> Steps[None]:
         generations.admission += 1
     if available != ledger.available:
         ledger.available = available
-        generations.admission += bool(cluster.queues)  # nothing else is divided
+        if cluster.queues:  # nothing else is divided
+            generations.admission += 1
         for account in ledger.accounts.values():
             account.stale = account.stale or account.contended  # shares matter only where some lack resources
     known = ledger.columns = dict(ledger.columns)

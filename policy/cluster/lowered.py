@@ -69,11 +69,11 @@ class Lowered:
         return job.uid in self._rests
 
     def is_held_up(self, stand_in: Pod) -> bool:
-        """Whether the Job that a stand-in represents was not to grow, by one or the other, at the latest look."""
+        """Whether the Job of a stand-in was not to grow at the latest look, as pods of it are taken, or it rests."""
         return stand_in.stands_for is not None and stand_in.stands_for.uid in self._held_up
 
     def look(self) -> None:
-        """Looks which Jobs are not to grow now. If they stood with others that are alike, none of those would grow."""
+        """Looks which Jobs are not to grow now. They stand apart in line: else none that are alike would grow."""
         jobs = (self._cluster.batch_jobs.of(pod) for pod in self._victims())
         before, self._held_up = self._held_up, {*self._rests, *self._lowerings, *(job.uid for job in jobs if job)}
         for uid in before ^ self._held_up:
@@ -100,7 +100,7 @@ class Lowered:
         self._rests = {uid: until for uid, until in self._rests.items() if until > now}
 
     def _victims(self) -> Iterator[Pod]:
-        """Yields the pods that plans take which are in force."""
+        """Yields the pods that are taken by plans in force."""
         cluster = self._cluster
         for plan in cluster.reservations.plans.values():
             if cluster.reservations.is_in_force(plan):

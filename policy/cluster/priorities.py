@@ -27,10 +27,10 @@ class Priorities:
 
     def forget(self, uid: str) -> None:
         """Forgets a pod. Does nothing for an unknown one."""
-        namespace, priority = self._of.pop(uid, ("", 0))
-        counts = self._counts.get(namespace)
-        if counts is None:
+        if (known := self._of.pop(uid, None)) is None:
             return
+        namespace, priority = known
+        counts = self._counts[namespace]
         counts[priority] -= 1
         if not counts[priority]:
             del counts[priority]
@@ -38,5 +38,5 @@ class Priorities:
             del self._counts[namespace]
 
     def has_lower(self, namespace: str, priority: int) -> bool:
-        """Whether a pod of a namespace has a lower priority than this."""
+        """Whether a namespace has a pod on a node with a lower priority than this."""
         return any(each < priority for each in self._counts.get(namespace, ()))

@@ -27,7 +27,7 @@ class Protection:
 
     A time that cannot be read is endless if none could be before, as after a restart: an eviction cannot be undone.
     ``since`` has by UID the first start of a pod of each job of another kind, as such a job says none itself. It stays
-    when that pod is gone: a job that replaces all of its pods in time would be protected for ever.
+    when that pod is gone: else a job that replaces all of its pods in time would be protected for ever.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -75,7 +75,7 @@ class Protection:
             self.since[owner.uid] = start
 
     def see_job(self, job: BatchJob) -> None:
-        """Sees a job of another kind. Once it is suspended, the time starts anew when it is resumed."""
+        """Sees a job of another kind. One that is suspended counts anew from when it is resumed."""
         if job.ended or not job.can_be_suspended:
             self.forget_job(job.uid)
 

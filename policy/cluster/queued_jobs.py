@@ -70,9 +70,7 @@ class QueuedJobs:
         self._jobs: dict[Key, QueuedJob] = {}
         self._names: dict[str, set[str]] = {}
         self._asked: dict[str, float] = {}
-        self._unseen: dict[
-            str, tuple[Pod, float]
-        ] = {}  # pods that asked before they were seen, and until when they may
+        self._unseen: dict[str, tuple[Pod, float]] = {}  # pods that asked, and until when they may come
         self._settled: dict[Key, str] = {}  # UIDs of Jobs that were started, and for which nothing is kept any more
         self._made: dict[Key, list[str]] = {}
         self._others: Counter[str] = Counter()
@@ -249,7 +247,7 @@ class QueuedJobs:
     def see_asking(self, pod: Pod, now: float) -> None:
         """Sees that the scheduler wants to place a pod that was not seen yet: the two watches are not in step.
 
-        One of a Job that was started takes over its part of what is kept, once. If it is never seen, it is gone.
+        One of a Job that was started takes over its part of what is kept, once. If it is not seen in time, it is gone.
         """
         job = self._job_of(pod) if pod.job is not None or self._others[pod.namespace] else None
         if job is not None and self._comes(job, pod, now):

@@ -10,9 +10,9 @@ from policy.objects.resources import NOTHING
 def may_go_without_room(cluster: Cluster, pod: Pod) -> bool:
     """Whether a pod that its rules admit may be let go without room, so that others are evicted for it.
 
-    A Job as a whole may only if others owe it that room: else it would run in part, and wait there. They do if all of
-    it is its own, and somebody is there who may be evicted for it. Where nobody has more than is his, and nodes have
-    only pieces left, nobody is. One that runs already grows only into room that is free.
+    A Job as a whole may only if others owe it that room: else it would run in part, and wait there. They do if its
+    quota or queue guarantees it all of that, and there is somebody to evict for it: who has more than is theirs, or is
+    less important in its own namespace. A Job that runs already grows only into room that is free.
     """
     if pod.stands_for is None:
         return True

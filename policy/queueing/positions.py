@@ -83,17 +83,22 @@ def let_go_text(cluster: Cluster, pod: Pod) -> str:
 def when_ungated(cluster: Cluster, pod: Pod) -> str:
     """Returns when a pod that no rule refuses is ungated."""
     job = pod.stands_for
-    if job is not None and job.grows and cluster.attempts.lacks_place(pod):
-        return "grows as soon as a place is found for all pods that it has, and there is room for one more"
-    if job is not None and job.grows and cluster.attempts.is_behind_others(pod):
-        waiting = f"the pods of namespace {pod.namespace} that wait for one"
-        return f"grows as soon as a place is found for {waiting}, and there is room for one more"
     if job is not None and job.grows:
-        return "grows as soon as there is room for one more pod"
+        return _when_it_grows(cluster, pod)
     if job is not None:
         return f"is started as soon as there is room for {job.least or 'all'} of its pods"
     whose = "all that its group takes to start" if cluster.gangs.is_waiting(pod) else "it"
     return f"is ungated as soon as there is room for {whose}"
+
+
+def _when_it_grows(cluster: Cluster, pod: Pod) -> str:
+    if cluster.attempts.lacks_place(pod):
+        others = "all pods that it has"
+    elif cluster.attempts.is_behind_others(pod):
+        others = f"the pods of namespace {pod.namespace} that wait for one"
+    else:
+        return "grows as soon as there is room for one more pod"
+    return f"grows as soon as a place is found for {others}, and there is room for one more"
 
 
 def _how_it_waits(pod: Pod) -> str:

@@ -122,8 +122,8 @@ def given_up_at(cluster: Cluster, job: Job) -> float:
 def surplus(cluster: Cluster, own: Iterable[Reservation], places: Collection[Place]) -> list[Reservation]:
     """Returns which reservations of a job are not needed any more, where these are its places.
 
-    On a node where other members are still to come, those that have come keep theirs: as many members have come there
-    as pods stand there, so that each pod would count once more for the next member.
+    On a node where members are still to come, those that have come keep theirs. Pods fill the places of the first
+    members there: without such a place, its pod would fill the next one, too.
     """
     wanted, nodes = {(place.pod.uid, place.node) for place in places}, {place.node for place in places}
     rest = [each for each in own if (each.pod.uid, each.node) not in wanted]
