@@ -5,9 +5,8 @@ from math import inf
 
 from tests.chaos.history import History, Position
 from tests.chaos.reserved import goes_on_as_it_is, job_of, members, not_filled, pods_of, turns_of
+from tests.controlplane.cluster import QUEUE
 from tests.controlplane.objects import Object
-
-QUEUE = "scheduling.volcano.sh/queue-name"
 
 
 def of_started_jobs(history: History, seen: float) -> Iterator[tuple[float, str]]:

@@ -5,10 +5,10 @@ import pytest
 from tests.chaos.history import History
 from tests.chaos.jobs import BY_USER, MARK
 from tests.chaos.promises import is_backfilled, kept, moved
-from tests.chaos.started import QUEUE
 from tests.chaos.test_checker import LEEWAY, Story, bound, has_a_wrong_clock, sized
 from tests.chaos.test_checker_of_jobs import member, namespace
 from tests.chaos.test_checker_of_promises import short, time
+from tests.controlplane.cluster import QUEUE
 from tests.controlplane.objects import elastic_quota, job, labelled, pod
 
 LATE = "61.0 s: b/late was bound to n1, reserved for a/train-{} since 31.0 s, and is not gone by the promised start"

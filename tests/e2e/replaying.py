@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from math import inf
 from pathlib import Path
 from typing import Self
@@ -217,9 +218,5 @@ def name_of(job_name: str) -> str:
 
 def in_turn(*lists: Sequence[Wanted]) -> Iterator[Wanted]:
     """Yields Jobs of several lists in turn, as they would come from teams that know nothing of each other."""
-    at = [0] * len(lists)
-    while any(index < len(each) for index, each in zip(at, lists, strict=True)):
-        for number, each in enumerate(lists):
-            if at[number] < len(each):
-                yield each[at[number]]
-                at[number] += 1
+    for of_each in zip_longest(*lists):
+        yield from (wanted for wanted in of_each if wanted is not None)

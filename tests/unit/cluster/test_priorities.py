@@ -33,7 +33,6 @@ def test_pods_that_wait_are_going_have_ended_or_are_gone_do_not_count():
 
 
 def test_a_cluster_keeps_them_also_of_pods_that_are_taken_in_together():
-
     cluster = cluster_of()
     cluster.upsert_pod(LOW, now=0)
     at_once(cluster.take_in_steps([(replace(LOW, uid="other", namespace="b"), 0.0)]))

@@ -1,5 +1,7 @@
 """Jobs that wait as a whole, and start without room only where somebody may have to go for them."""
 
+from dataclasses import replace
+
 import pytest
 
 from policy.objects.pod import Pod
@@ -13,26 +15,29 @@ from tests.unit.given_queues import divided, queue, world
 NODES = [node(f"n{number}", size={"cpu": 4, "pods": 99}) for number in range(2)]
 
 
-def job(namespace="a", pods=1, cpu=4, priority=0):
-    template = Pod("", namespace, "train", {"cpu": 1000 * cpu, "pods": 1}, priority=priority)
-    return QueuedJob(namespace, "train", "uid", (PodSet(template, pods),), pods, suspended=True, created=1.0)
+def job(priority=0):
+    """A Job of one pod, which needs a whole node."""
+    template = Pod("", "a", "train", {"cpu": 4000, "pods": 1}, priority=priority)
+    return QueuedJob("a", "train", "uid", (PodSet(template, 1),), 1, suspended=True, created=1.0)
 
 
 def started(cluster, waiting):
     """Whether a Job is started, though no node has room for one of its pods."""
-    namespace = cluster.membership.namespaces.get("a")
-    cluster.upsert_namespace(namespace.__class__("a", namespace.queue if namespace else "", queues_jobs=True))
+    namespace = cluster.membership.namespaces["a"]
+    cluster.upsert_namespace(replace(namespace, queues_jobs=True))
     cluster.queued_jobs.upsert(waiting, now=0)
     return any(UngatingRound(divided(cluster), 1.0).run(0))
 
 
-def in_queues(*running, others="b:qb", **weights):
-    return world(*NODES, queue("qa", weights.get("qa", 1)), queue("qb", weights.get("qb", 1)), "a:qa", others, *running)
+def in_queues(*running, others="b:qb", weight=1):
+    """``weight``: that of the queue of ``a``."""
+    return world(*NODES, queue("qa", weight), queue("qb"), "a:qa", others, *running)
 
 
-def on_both_nodes(namespace, each, cpu=1, **rest):
+def on_both_nodes(namespace, each):
+    """So many pods of one core on each node."""
     return [
-        pod(f"{namespace}{row}{n}", namespace, node=f"n{row}", request={"cpu": cpu}, **rest)
+        pod(f"{namespace}{row}{n}", namespace, node=f"n{row}", request={"cpu": 1})
         for row in range(2)
         for n in range(each)
     ]
@@ -49,11 +54,11 @@ def test_what_another_queue_has_beyond_its_own_is_owed_to_a_job():
 
 @pytest.mark.parametrize(("priority", "starts"), [(1, True), (0, False)])
 def test_less_important_pods_of_its_own_namespace_go_for_a_job(priority, starts):
-    assert started(in_queues(*on_both_nodes("a", 1), qa=3), job(priority=priority)) == starts
+    assert started(in_queues(*on_both_nodes("a", 1), weight=3), job(priority=priority)) == starts
 
 
 def test_within_a_queue_that_admits_a_job_no_namespace_has_more_than_its_share():
-    assert not started(in_queues(*on_both_nodes("b", 2), others="b:qa", qa=99), job())
+    assert not started(in_queues(*on_both_nodes("b", 2), others="b:qa", weight=99), job())
 
 
 @pytest.mark.parametrize(
