@@ -52,6 +52,8 @@ class Attempts:
         A pod without a place begins to lose its claim, whoever says so. A refusal by its quota or queue does not have
         that effect. But it does not give back a claim that was lost.
         """
+        if not pod.pending and (before is None or not before.pending):
+            return  # nothing is kept of pods that do not wait
         unschedulable, gangs = self.unschedulable, self._cluster.gangs
         found_none = pod.pending and pod.unschedulable is not None and pod.unschedulable.reason == UNSCHEDULABLE
         by_us = pod.pending and refused_by_us(pod)

@@ -12,8 +12,6 @@ from policy.quota import exempt
 from policy.quota.exempt_from_eviction import SYSTEM_OWNERS
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from policy.cluster.cluster import Cluster
     from policy.objects.pod import Pod
     from policy.objects.resources import Resources
@@ -57,21 +55,27 @@ class Capacity:
         if pod.finished or pod.owner in SYSTEM_OWNERS or critical:
             self.forget(pod.uid)
             return
-        in_queue, version = bool(cluster.queue_of(pod)), self._anywhere.version
-        (self._in_none if in_queue else self._in_queues).remove(pod.uid)
-        (self._in_queues if in_queue else self._in_none).put(pod.uid, pod.constraints.tolerations)
+        here, elsewhere = self._in_none, self._in_queues
+        if cluster.queue_of(pod):
+            here, elsewhere = elsewhere, here
+        version = here.version + elsewhere.version
+        elsewhere.remove(pod.uid)
+        here.put(pod.uid, pod.constraints.tolerations)
         self._see_what_is_there(version)
 
     def forget(self, uid: str) -> None:
         """Forgets a pod that is gone or asks for no share. Does nothing for one that was not noted."""
-        version = self._anywhere.version
+        version = self._in_none.version + self._in_queues.version
         self._in_none.remove(uid)
         self._in_queues.remove(uid)
         self._see_what_is_there(version)
 
-    def _see_what_is_there(self, version: Hashable) -> None:
-        """Has the shares of queues computed anew if other taints are tolerated now, or other pods stand on nodes."""
+    def _see_what_is_there(self, version: int) -> None:
+        """Has the shares of queues computed anew if other taints are tolerated now, or other pods stand on nodes.
+
+        ``version`` is the sum of both versions before: each of them only grows.
+        """
         table = self._cluster.table
-        if table.moved or version != self._anywhere.version:
+        if table.moved or version != self._in_none.version + self._in_queues.version:
             table.moved = False
             self._cluster.generations.shares += 1

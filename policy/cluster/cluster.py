@@ -166,7 +166,7 @@ class Cluster:
             self.pending.pop(pod.uid, None)
         self.attempts.see(pod, before, now)
         self.in_vain.see(pod)
-        if not (pod.assigned and pod.terminating):
+        if before is not None and not (pod.assigned and pod.terminating):
             self.leaving.end(pod.uid)
         self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
         if before is not None and before.group != pod.group:

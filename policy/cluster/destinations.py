@@ -27,28 +27,32 @@ class Destinations:
 
     def place(self, pod: Pod) -> None:
         """Shows in the table where the pod stands or is expected."""
+        table, stood = self._cluster.table, self.stands(pod.uid)
+        waits = pod.pending
+        expected = self._expect(pod) if waits else ""
+        if pod.assigned or expected:
+            table.add(pod, expected)
+        else:
+            table.remove(pod.uid)
+        if waits:
+            table.wait(pod)
+        else:
+            self.forget(pod.uid)
+            table.wait_no_more(pod.uid)
+        if stood[0]:
+            self._cluster.hints.pod_left(pod.uid, *stood)
+
+    def _expect(self, pod: Pod) -> str:
+        """Notes the nodes that matter to a waiting pod; returns the one where it is expected, empty for none."""
         cluster = self._cluster
-        stood = self.stands(pod.uid)
         held = cluster.reservations.held.get(pod.uid)
         destination = held.node if held else pod.nominated_node
-        named = {destination, pod.nominated_node} - {""} if pod.pending else ()
-        self._of.put(pod.uid, named)
-        expected = cluster.gangs.node_for(pod.uid)
-        if not expected and pod.pending and self.may_come(pod, destination):
-            expected = destination
-        if pod.assigned or (pod.pending and expected and not pod.terminating):
-            cluster.table.add(pod, expected)
-        else:
-            cluster.table.remove(pod.uid)
-        if pod.pending:
-            cluster.table.wait(pod)
-        else:
-            cluster.table.wait_no_more(pod.uid)
-        if stood[0]:
-            cluster.hints.pod_left(pod.uid, *stood)
+        self._of.put(pod.uid, {destination, pod.nominated_node} - {""})
+        expected = cluster.gangs.node_for(pod.uid) or (destination if self.may_come(pod, destination) else "")
+        return "" if pod.terminating else expected
 
     def forget(self, uid: str) -> None:
-        """Forgets a pod that is gone."""
+        """Forgets a pod that waits no more, or is gone."""
         self._of.put(uid, ())
 
     def nodes_of(self, uid: str) -> frozenset[str]:

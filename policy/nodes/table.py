@@ -156,7 +156,8 @@ class NodeTable:
                 self._forget()
             known.pod = known.site.pods[pod.uid] = pod
             return
-        self.remove(pod.uid)
+        if known is not None:
+            self.remove(pod.uid)
         if not name or pod.finished:
             return
         placed = Placed(pod, self._site(name), stands)
@@ -371,8 +372,9 @@ class NodeTable:
     def _registries(self, pod: Pod) -> Iterator[tuple[dict[Any, dict[str, Placed]], Hashable]]:
         """Yields each registry in which a pod stands besides its node, with the key there."""
         yield self._by_namespace, pod.namespace
-        for key in {(port.protocol, port.port) for port in pod.constraints.host_ports}:
-            yield self._by_port, key
+        if pod.constraints.host_ports:
+            for key in {(port.protocol, port.port) for port in pod.constraints.host_ports}:
+                yield self._by_port, key
 
     def _count(self, site: Site, new: Node | None) -> None:
         """Updates the sums of nodes that are alike. The site must still be as it was."""
@@ -422,9 +424,10 @@ class NodeTable:
         change(site.used, resources)
         self.changes_of_followed += site.name in self._followed
         if site.row >= 0:
+            row, used = site.row, self._used
             for resource in resources:
                 if (column := self.columns.get(resource)) is not None:
-                    self._used[site.row, column] = min(LARGEST, site.used.get(resource, 0))
+                    used[row, column] = min(LARGEST, site.used.get(resource, 0))
 
     def _column(self, resource: str) -> int:
         """Returns the column of a resource that some node has. Resources that only pods name get no column."""

@@ -60,7 +60,7 @@ class Several:
 
     def put(self, uid: str, tolerations: tuple[Toleration, ...]) -> None:
         """Adds a pod, or replaces its tolerations."""
-        special = tuple(each for each in tolerations if not _is_of_lost_nodes(each))
+        special = tuple([each for each in tolerations if not _is_of_lost_nodes(each)]) if tolerations else ()
         if self._of.get(uid, ()) == special:
             return
         self.remove(uid)

@@ -284,16 +284,15 @@ class QueueLedger:
 
         Returns whether some other pod may be admitted now that was not before.
         """
+        asks_anew = asked_by(before) != asked_by(after)
+        self._generations.shares += asks_anew
         for entry in (before, after):
-            if entry is not None:
-                self._changes.note(entry.namespace, entry.queue)
-        if asked_by(before) != asked_by(after):
-            self._generations.shares += 1
-            for entry in (before, after):
-                if entry is not None and (account := self.accounts.get(entry.queue)) is not None:
-                    account.stale = True
-        for entry in (before, after):
-            if entry is not None and (account := self.accounts.get(entry.queue)) is not None:
+            if entry is None:
+                continue
+            self._changes.note(entry.namespace, entry.queue)
+            account = self.accounts.get(entry.queue)
+            if account is not None:
+                account.stale = account.stale or asks_anew
                 account.unread.add(entry.namespace)
                 if account.queue is None:
                     self._generations.shares += 1  # its usage is subtracted from what the others share
