@@ -22,7 +22,7 @@ def drop_excess_resources(spec: PodSpec) -> bool:
     It keeps cpu, memory and ephemeral-storage, and then the first by name. Requests of "0", as the API server writes
     it, are dropped first and do not count as dropped. Overhead stays, as no tenant writes it.
     """
-    holders = (*(spec.containers or ()), *(spec.init_containers or ()), spec)
+    holders = [*(spec.containers or ()), *(spec.init_containers or ()), spec]
     asked = [each.resources for each in holders if each.resources]
     if sum([len(each.requests or ()) for each in asked]) <= MOST_RESOURCES:
         return False
@@ -93,9 +93,9 @@ def requests_of(spec: PodSpec, status: PodStatus) -> PodRequests:
 
 def _is_resize_infeasible(spec: PodSpec, status: PodStatus) -> bool:
     """Whether the kubelet says that the requested resize can never be done. A pod without a node has no kubelet."""
-    return bool(spec.node_name) and any(
-        each.type == "PodResizePending" and each.reason == "Infeasible" for each in status.conditions or ()
-    )
+    if not (spec.node_name and status.conditions):
+        return False
+    return any(each.type == "PodResizePending" and each.reason == "Infeasible" for each in status.conditions)
 
 
 def _containers(

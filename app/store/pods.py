@@ -57,7 +57,7 @@ def pod_of(obj: PodObject) -> Pod:
         terminating=meta.deletion_timestamp is not None,
         deletion_time=seconds(meta.deletion_timestamp) if meta.deletion_timestamp else 0.0,
         nominated_node=status.nominated_node_name or "",
-        unschedulable=_unschedulable(status.conditions),
+        unschedulable=_unschedulable(status.conditions) if status.conditions else None,
         created=seconds(meta.creation_timestamp),
         version=version_of(meta),
         labels=labels_of(meta.labels),
@@ -92,8 +92,8 @@ def _said_by(annotations: Annotations) -> dict[str, Any]:
     }
 
 
-def _unschedulable(conditions: list[PodCondition] | None) -> Unschedulable | None:
-    for condition in conditions or ():
+def _unschedulable(conditions: list[PodCondition]) -> Unschedulable | None:
+    for condition in conditions:
         if condition.type == "PodScheduled" and condition.status == "False":
             return Unschedulable(condition.reason or "", condition.message or "", seconds(condition.since))
     return None
@@ -178,17 +178,16 @@ def gate_of(spec: PodSpec) -> int:
 
 def _constraints(meta: Metadata, spec: PodSpec, undecidable: tuple[str, ...]) -> Constraints:
     """Returns the pod's constraints. Raises InvalidObject if a part does not have the shape of Kubernetes."""
-    running = [
-        *(spec.containers or ()),
-        *(init for init in spec.init_containers or () if init.restart_policy == "Always"),
-    ]
+    running = spec.containers or []
+    if spec.init_containers:
+        running = [*running, *(init for init in spec.init_containers if init.restart_policy == "Always")]
     ports = [
         HostPort(port.host_port, port.protocol or "TCP", port.host_ip or "")
         for container in running
         for port in container.ports or ()
         if port.host_port
     ]
-    if any(volume.bound for volume in spec.volumes or ()):
+    if spec.volumes and any(volume.bound for volume in spec.volumes):
         undecidable += ("a volume that may be bound to nodes",)
     if spec.resource_claims:
         undecidable += (CLAIM,)
