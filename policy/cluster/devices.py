@@ -13,7 +13,7 @@ from policy.cluster.claim_payers import ClaimPayers, remove_user
 from policy.cluster.device_pools import DevicePools
 from policy.objects.constraints import CLAIM
 from policy.objects.device import MOST_HOLDERS
-from policy.objects.resources import NOTHING, add, total
+from policy.objects.resources import NOTHING, add, is_lighter, total
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -321,7 +321,7 @@ class Devices:
         _put(self._asking_for_all, uid, there=pod is not None and self._asks_for_all(pod))
         self._note_sharing(uid)
         if granted is not None and (charged := self.charged(granted)) is not granted:
-            grows = any(amount > granted.request.get(name, 0) for name, amount in charged.request.items())
+            grows = is_lighter(granted.request, charged.request)
             cluster.grants.replace(charged)
             entry = cluster.ledger.entries.get(uid)
             if entry is not None and entry.kind == "granted":

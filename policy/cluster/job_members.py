@@ -163,7 +163,7 @@ class JobMembers:
         return chain(self._seen(namespace, stand_in), unseen)
 
     def _seen(self, namespace: str, stand_in: str) -> Iterator[Pod]:
-        """Yields the pods of a Job that exist."""
+        """Yields the pods of a Job that were seen."""
         pods = self._cluster.pods
         return (pods[uid] for uid in self._cluster.batch_jobs.pods.of(namespace, stand_in.removeprefix(PREFIX)))
 

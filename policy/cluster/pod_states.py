@@ -11,6 +11,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from policy.cluster.attempts import not_let_through, says_something_new
+from policy.objects.resources import is_lighter
 from policy.stepwise import Steps
 
 if TYPE_CHECKING:
@@ -58,8 +59,7 @@ class PodStates:
 
     def _grows(self, pod: Pod) -> bool:
         """Whether a granted pod requests more than what counts: its user has resized it, and no rule was asked."""
-        counts = self._cluster.ledger.entries[pod.uid].request
-        return counts != pod.request and any(asked > counts.get(name, 0) for name, asked in pod.request.items())
+        return is_lighter(self._cluster.ledger.entries[pod.uid].request, pod.request)
 
     def see_assigned(self, pod: Pod, before: Pod | None, now: float) -> None:
         """Sees a pod on a node: ends its grant, its hold, and what else it was admitted by."""

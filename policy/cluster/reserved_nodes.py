@@ -357,7 +357,7 @@ class ReservedNodes:
         return False
 
     def _measure(self, index: _Index) -> None:
-        """Finds out what is left on reserved nodes, and at most, as expected pods may not count against another."""
+        """Finds out what is left on reserved nodes, and how much it is at most if expected pods do not count."""
         table, there = self._cluster.table, self._rows(index)
         index.left = {each: self._left(there, each) for each in table.columns if table.lists(each)}
         index.takers.clear()
@@ -373,7 +373,7 @@ class ReservedNodes:
         return left if reserved is None else _less(left, reserved)
 
     def _without_room(self, pod: Pod, index: _Index, kept: Mapping[str, Resources]) -> AbstractSet[str]:
-        """Returns the nodes without room for a pod beside what is reserved; where ``kept`` has a node, beside that."""
+        """Returns the nodes without room for a pod beside what is reserved; on nodes in ``kept``, beside that alone."""
         table, there = self._cluster.table, self._rows(index)
         if index.as_of != table.changes_of_followed:
             self._measure(index)
@@ -404,7 +404,7 @@ class ReservedNodes:
         return full
 
     def _left_beside(self, kept: Mapping[str, Resources], resource: str, index: _Index) -> NDArray[np.int64] | None:
-        """Returns what nodes have left of a resource where this is kept on some of them, and not all that is there."""
+        """Returns what is left of a resource on nodes beside what is reserved; on those in ``kept``, beside that alone."""
         table, there, left = self._cluster.table, self._rows(index), index.left.get(resource)
         if left is None:
             return None

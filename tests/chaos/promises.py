@@ -125,7 +125,7 @@ def _why_moved_by_pods(
 def _by_a_wrong_clock(
     history: History, promise: Promise, end: Position, there: list[Life], granted: float, seen: float
 ) -> bool:
-    """Whether a clock was wrong when something was decided of which the end of the promise depends.
+    """Whether a clock was wrong when something was decided on which the end of the promise depends.
 
     That is its end itself. Of a pod that stays too long it is its admission, its eviction in time, and the promise,
     if it was there by then. Pods that came after a promise are known by the time at which that was given.
