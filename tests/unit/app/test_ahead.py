@@ -61,8 +61,10 @@ def test_those_that_start_later_or_nobody_knows_when_are_counted():
 
 
 def test_the_first_to_start_are_named_and_the_others_counted():
-    text = told(node("n1", **cpus(1)), runs("r1", 60), *waits(NAMED + 3))
-    assert text.count('<th scope="row">a/w') == NAMED
+    first = refused(pod("x", "a", {"cpu": 1}, priority=1, activeDeadlineSeconds=60), NO_ROOM)
+    text = told(node("n1", **cpus(1)), runs("r1", 60), *waits(NAMED + 2), first)
+    assert text.count('<th scope="row">a/w') == NAMED - 1
+    assert text.index('<th scope="row">a/x') < text.index('<th scope="row">a/w0')
     assert "and 3 more" in Parsed(text).words
 
 

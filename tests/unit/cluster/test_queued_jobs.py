@@ -172,6 +172,7 @@ def test_pods_that_the_scheduler_is_told_of_sooner_take_over_their_parts_once(se
     assert (used(cluster), cluster.gates.ungated.keys()) == (2, {"train-0", "train-1"})
     is_seen_started(cluster, train)
     cluster.upsert_pod(second, now=0)
+    assert not [*cluster.queued_jobs.unseen_of(second.namespace, train.uid)]
     cluster.tick(PATIENCE)
     assert (used(cluster), cluster.grants.pod("train-1")) == (2, second)
 

@@ -305,6 +305,14 @@ def test_others_owe_it_no_more_than_its_minimum_where_there_is_no_room():
     assert let_go_beside_a_borrower(1) == {}
 
 
+def test_nobody_owes_it_room_to_grow():
+    cluster = queued(cpu=2, least=8)
+    cluster.upsert_quota(quota("b", most={"cpu": 99}))
+    cluster.upsert_pod(pod("borrower", "b", node="n1"), now=0)
+    runs(cluster, elastic(1, 3), 1)
+    assert let_go(cluster) == {}
+
+
 def test_a_start_that_fails_leaves_it_waiting_for_all_its_pods():
     cluster = queued(elastic(2, 6), cpu=3)
     assert let_go(cluster) == {"train": 3}

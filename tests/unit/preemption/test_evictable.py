@@ -276,6 +276,10 @@ def test_a_job_that_replaces_all_of_its_pods_in_time_is_not_protected_for_ever()
     cluster.upsert_other_job(replace(above, can_be_suspended=False))
     cluster.upsert_other_job(above)
     assert replaced(1050).moments == (1150,), "it was resumed"
+    cluster.upsert_other_job(replace(above, uid="namesake"))
+    assert not cluster.protection.since
+    cluster.upsert_other_job(above)
+    replaced(1100)
     cluster.delete_other_job(JOB_SET, above.key)
     assert not cluster.protection.since
 

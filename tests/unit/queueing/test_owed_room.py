@@ -73,5 +73,15 @@ def test_what_another_quota_has_beyond_its_min_is_owed_to_a_job_within_its_own(l
     assert started(cluster, job()) == starts
 
 
+@pytest.mark.parametrize(("who", "starts"), [("a", False), ("b", True)])
+def test_what_its_own_namespace_borrows_is_not_owed_to_a_job(who, starts):
+    """It is within its min of what it requests, and memory is borrowed."""
+    borrower = pod("borrower", who, node="n0", request={"memory": 1})
+    cluster = world(*NODES, "a:", borrower, *on_both_nodes("without-quota", 1))
+    for each in (quota("a", least={"cpu": 4, "memory": 0}), quota("b", least={"memory": 0})):
+        cluster.upsert_quota(each)
+    assert started(cluster, job()) == starts
+
+
 def test_a_pod_may_always_go_for_no_part_of_it_can_run():
     assert may_go_without_room(in_queues(), pod("p", "a"))

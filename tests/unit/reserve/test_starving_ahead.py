@@ -245,16 +245,26 @@ def from_one_pool(cluster):
         cluster.upsert_quota(quota(namespace, least={"cpu": least}))
 
 
-@pytest.mark.parametrize("bound", [below_one_queue, from_one_pool])
-def test_no_more_is_reserved_at_a_time_than_what_jobs_of_other_lines_share_admits(bound):
+def of_two_lines(bound):
     cluster = world(*full_nodes(3), *SMALL)
     bound(cluster)
     at_once(cluster.divide_steps())
     for name, age in (("a", 60), ("b", 50)):
         cluster.upsert_pod(young(f"of {name}", namespace=name, age=age), now=0)
+    return cluster
+
+
+@pytest.mark.parametrize("bound", [below_one_queue, from_one_pool])
+def test_no_more_is_reserved_at_a_time_than_what_jobs_of_other_lines_share_admits(bound):
+    cluster = of_two_lines(bound)
     for _ in range(2):
         assert set(after(cluster)) == {"of a"}
     assert why_not(cluster, "b/of b", AHEAD) == "Refused"
+
+
+def test_of_other_lines_no_more_than_so_many_pods_are_looked_at(monkeypatch):
+    monkeypatch.setattr(node_reservation, "MOST_BESIDE", 0)
+    assert set(after(of_two_lines(below_one_queue))) == {"of a", "of b"}
 
 
 def test_a_job_behind_too_many_pods_with_reserved_nodes_gets_none(monkeypatch):
