@@ -404,7 +404,7 @@ class ReservedNodes:
         return full
 
     def _left_beside(self, kept: Mapping[str, Resources], resource: str, index: _Index) -> NDArray[np.int64] | None:
-        """Returns what is left of a resource on nodes beside what is reserved; on those in ``kept``, beside that alone."""
+        """Returns what is left of a resource on nodes beside what is reserved; on those of ``kept``, beside that."""
         table, there, left = self._cluster.table, self._rows(index), index.left.get(resource)
         if left is None:
             return None
