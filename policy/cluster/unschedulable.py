@@ -10,13 +10,13 @@ waiting pods: it looks at a limited number of kinds, and helps a limited number 
 for all.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import islice
 from math import inf
 
+from policy.cluster.priorities import PriorityCounts
 from policy.objects.constraints import Constraints
 from policy.objects.pod import Pod
 
@@ -66,7 +66,7 @@ class UnschedulablePods:
         self.patience = patience
         self._groups: dict[HintKey, _Alike] = {}
         self._unplaced: dict[str, _Unplaced] = {}
-        self._with_claim: dict[str, Counter[int]] = {}
+        self._with_claim = PriorityCounts()
         self._deadlines: list[tuple[float, str]] = []
         self._gated: dict[str, _Alike] = {}
         self._groups_without_claim: dict[int, _Alike] = {}
@@ -86,7 +86,7 @@ class UnschedulablePods:
 
     def some_wait(self, namespace: str, least: int) -> bool:
         """Whether a pod of a namespace, of this priority or a higher one, has no place and keeps its claim."""
-        return any(priority >= least for priority in self._with_claim.get(namespace, ()))
+        return any(priority >= least for priority in self._with_claim.of(namespace))
 
     def add(self, pod: Pod, minimum: int, since: float) -> None:
         """Notes that no place was found for the pod since then. Does nothing if that is known.
@@ -252,12 +252,7 @@ class UnschedulablePods:
 
     def _count(self, unplaced: _Unplaced, number: int) -> None:
         """Counts a pod among those that keep their claims, or no longer."""
-        of_namespace = self._with_claim.setdefault(unplaced.namespace, Counter())
-        of_namespace[unplaced.priority] += number
-        if not of_namespace[unplaced.priority]:
-            del of_namespace[unplaced.priority]
-        if not of_namespace:
-            del self._with_claim[unplaced.namespace]
+        self._with_claim.add(unplaced.namespace, unplaced.priority, number)
 
     def _judge_at(self, at: float, uid: str, unplaced: _Unplaced) -> None:
         unplaced.judged_at = at
