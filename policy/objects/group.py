@@ -57,10 +57,12 @@ def succeeded_in_this_run(members: Collection[Pod]) -> Iterator[Pod]:
     If the time of the end is not known, the creation counts for it. If all members have finished, nothing is being run,
     and all count.
     """
+    succeeded = [pod for pod in members if pod.succeeded and not pod.terminating]
+    if not succeeded:
+        return
     unfinished = [pod for pod in members if not pod.finished]
     oldest = min((pod.created for pod in unfinished), default=0.0)
     controllers = {pod.controller for pod in unfinished if pod.controller}
-    for pod in members:
-        tied = pod.controller in controllers or (pod.finished_at or pod.created) >= oldest
-        if pod.succeeded and not pod.terminating and tied:
+    for pod in succeeded:
+        if pod.controller in controllers or (pod.finished_at or pod.created) >= oldest:
             yield pod

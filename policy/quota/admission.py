@@ -107,9 +107,11 @@ def refusal_of_all(
 def _by_kind(ledger: Ledger, pods: Iterable[Pod], rules: Rules) -> Iterable[list[Pod]]:
     """Groups pods by what the rules know of them; the kinds are in the order of their first pods."""
     kinds: dict[Hashable, list[Pod]] = {}
+    limited = bool(ledger.run_time_limits.most)
     for pod in pods:
-        freed, queue = bool(exempt.why_exempt(ledger, pod, rules.exempt_namespaces)), ledger.queue_of(pod)
-        kinds.setdefault((signature.by_rules(pod, queue), freed, ledger.runs_too_long(pod)), []).append(pod)
+        freed = pod.priority >= exempt.CRITICAL and bool(exempt.why_exempt(ledger, pod, rules.exempt_namespaces))
+        too_long = limited and ledger.runs_too_long(pod)
+        kinds.setdefault((signature.by_rules(pod, ledger.queue_of(pod)), freed, too_long), []).append(pod)
     return kinds.values()
 
 

@@ -7,7 +7,7 @@ and of Kubernetes.
 
 from __future__ import annotations
 
-from collections import Counter
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from policy.objects import signature
@@ -210,9 +210,9 @@ class Ledger:
             entries[pod.uid] = entry
         before = self.set_aside_all(entries)
         self.put_back_all(entries)
+        pairs = groupby((before.get(uid), entry) for uid, entry in entries.items())
         unlike = {
-            (id(entry), None if (earlier := before.get(uid)) is None else key_of(earlier)): (earlier, entry)
-            for uid, entry in entries.items()
+            (id(entry), None if earlier is None else key_of(earlier)): (earlier, entry) for (earlier, entry), _ in pairs
         }
         for earlier, entry in unlike.values():
             self.queues.note(earlier, entry)
@@ -323,14 +323,10 @@ class Ledger:
         return entry
 
     def _apply_all(self, entries: Collection[Entry], times: int) -> None:
-        if not entries:
-            return
-        distinct = {id(entry): entry for entry in entries}
         kinds: dict[Hashable, tuple[Entry, int]] = {}
-        for key, number in Counter(map(id, entries)).items():
-            entry = distinct[key]
+        for entry, alike in groupby(entries):  # mostly those that follow each other are alike
             first, so_far = kinds.get(same := key_of(entry), (entry, 0))
-            kinds[same] = first, so_far + number
+            kinds[same] = first, so_far + len(list(alike))
         for entry, number in kinds.values():
             self._apply(entry.times(number), times)
 

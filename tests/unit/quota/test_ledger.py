@@ -1,5 +1,7 @@
 """Who uses what."""
 
+from dataclasses import replace
+
 import pytest
 
 from policy.quota.account import Account
@@ -33,6 +35,19 @@ def test_a_pod_counts_where_it_stands_and_leaves_nothing_behind(kind, counted):
     assert "p" not in ledger.entries
     ledger.put_back("p", entry)
     assert ledger.accounts["a"] == Account(**counted)
+
+
+def test_pods_of_two_sizes_in_turn_are_all_taken_out_together_and_put_back():
+    ledger, sizes = ledger_with(quota()), (pod("small").request, pod("large", request={"cpu": 2}).request)
+    for number in range(5):
+        ledger.enter("assigned", replace(pod(f"p{number}"), request=sizes[number % 2]))
+    ledger.enter("assigned", pod("stays"))
+    before = dict(ledger.accounts["a"].used)
+    aside = ledger.set_aside_all([f"p{number}" for number in range(5)])
+    assert ledger.accounts["a"].used == pod("stays").request
+    ledger.put_back_all(aside)
+    assert ledger.accounts["a"].used == before
+    assert before["cpu"] == 8000
 
 
 def test_removing_what_is_not_there_is_no_error():
