@@ -140,9 +140,9 @@ class Ranking:
         for resource in self._resources or asked:
             size += (amount := request.get(resource, 0))
             held += amount / (asked.get(resource) or 1)
-        lost = max(0.0, self._now - pod.work_since) * held
-        shortfall = self.shortfall_by(pod)
-        return -shortfall, -pod.priority, self.borrowed(pod), -lost, pod.work_since, -size, pod.uid
+        since, shortfall = pod.work_since, self.shortfall_by(pod)
+        lost = max(0.0, self._now - since) * held
+        return -shortfall, -pod.priority, self.borrowed(pod), -lost, since, -size, pod.uid
 
     def shortfall_by(self, pod: Pod) -> float:
         """How far the pod's quota, queue and namespace fall below their bounds if only it is evicted, as shares.

@@ -123,14 +123,13 @@ class VictimSearch:
         pods = trial.cluster.table.pods_on(node).values()
         is_borrower, is_peer = trial.evictable.is_borrower, trial.evictable.is_peer
         borrowers = self._in_order([pod for pod in pods if is_borrower(pod)], lacking, order) if wanted else []
-        peers = sorted(pods, key=importance, reverse=True)
         for candidates in self.passes():
             if frugally:
                 self._take_borrowers(candidates(borrowers), wanted, frugally=True)
             self._take_borrowers(candidates(borrowers), wanted)
             if trial.fits(node):
                 return
-            for pod in candidates(peers):
+            for pod in candidates(sorted(pods, key=importance, reverse=True)):
                 if is_peer(pod):
                     trial.take(pod)
 
