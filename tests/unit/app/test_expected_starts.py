@@ -279,6 +279,13 @@ def test_a_pod_whose_claim_does_not_exist_is_told_so_and_has_no_expected_start(i
     assert "the scheduler has not tried it yet" in [each["text"] for each in told["next"]]
 
 
+def test_a_claim_that_was_made_from_a_template_is_not_missing_before_it_is_seen():
+    item = pod("p", "b", resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "gone"}])
+    item["status"] = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "p-gpu"}]}
+    store = store_with(item)
+    assert missing_claim(store, Settings(), store.cluster.pod("b", "p")) == ""
+
+
 @pytest.mark.parametrize(("claims", "missing"), [((), ""), (("d",), "ResourceClaim c")])
 def test_in_a_folder_without_claims_none_is_missing(claims, missing):
     item = pod("p", "b", resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}])

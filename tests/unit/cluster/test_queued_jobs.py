@@ -568,6 +568,15 @@ def test_pods_that_were_seen_before_their_job_was_are_not_kept_out_by_room_for_t
     assert used(cluster) == 5
 
 
+@pytest.mark.parametrize("state", [{"terminating": True}, {"node": "n1", "finished": True}], ids=["goes", "has ended"])
+def test_a_pod_that_goes_or_has_ended_before_its_job_was_seen_has_no_part(state):
+    train = job("train", 5)
+    cluster = queued(most=5)
+    cluster.upsert_pod(its_pod(train, 0, **state), now=0)
+    cluster.queued_jobs.upsert(without_pods(train), now=0)
+    assert cluster.pods["job/uid-train"].stands_for.pods == 5
+
+
 def test_no_room_is_kept_for_a_job_that_the_rules_would_not_admit():
     train = job("train", 5)
     cluster = queued(most=4)

@@ -502,6 +502,14 @@ def test_a_new_leader_keeps_room_for_growth_as_the_job_itself_shows_it():
     assert used(cluster) == 4
 
 
+def test_a_new_leader_keeps_no_room_for_a_pod_whose_end_its_job_has_still_to_count():
+    cluster, train = with_growth_of_an_earlier_leader()
+    made = comes(cluster, train, 2)
+    cluster.upsert_pod(replace(made, node="n1", finished=True, job=replace(made.job, tracked=True)), now=0)
+    adopt(cluster, now=0)
+    assert used(cluster) == 3
+
+
 def test_growth_without_pods_is_kept_by_a_new_leader_for_a_while_and_not_told():
     cluster, _ = with_growth_of_an_earlier_leader()
     adopt(cluster, now=0)

@@ -2,8 +2,13 @@
 
 from dataclasses import replace
 
+import pytest
+
 from policy.explain.verdicts import verdict_on
 from policy.quota.gang_minimum import RULE
+from tests.unit.app import given
+from tests.unit.app.given import pod, store_with
+from tests.unit.app.test_gang_answers import member
 from tests.unit.cluster.test_gang_admission import OVER_TWO
 from tests.unit.given import quota
 from tests.unit.given_gangs import group, members, see, seeing
@@ -25,3 +30,17 @@ def test_the_explanation_names_numbers_and_what_would_help():
     cluster.upsert_quota(quota(most={"cpu": 3}))
     assert verdict_on(cluster, "a", "g0").outcome == "admissible"
     assert len(cluster.grants) == 0
+
+
+@pytest.mark.parametrize(
+    ("minimum", "text"),
+    [
+        (2, "wait until nodes have room for 2 members together, or add nodes"),
+        (3, "add nodes, as those that are there have room for fewer than 3 members however empty they are"),
+    ],
+)
+def test_it_is_told_to_wait_for_room_only_if_empty_nodes_have_enough(minimum, text):
+    full = pod("full", requests={"cpu": 4}, nodeName="n2")
+    gang = [given.pod_group("g", minimum=minimum), *(member(f"m{number}") for number in range(3))]
+    cluster = store_with(given.node("n1"), given.node("n2"), full, *gang).cluster
+    assert verdict_on(cluster, "a", "m0").hints[0].text == text

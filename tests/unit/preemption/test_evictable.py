@@ -274,13 +274,33 @@ def test_a_job_that_replaces_all_of_its_pods_in_time_is_not_protected_for_ever()
     assert at_once(copy_steps(snapshot(cluster, 0.0))).protection.since == {"s": 910}
     assert {victim.uid for victim in replaced(1010).victims} <= set(names)
     cluster.upsert_other_job(replace(above, can_be_suspended=False))
+    replaced(1020)
+    assert not cluster.protection.since, "it is suspended, and its pods go"
     cluster.upsert_other_job(above)
     assert replaced(1050).moments == (1150,), "it was resumed"
+    assert cluster.protection.since
+
+
+def ends(cluster, above):
+    cluster.upsert_other_job(replace(above, ended=True))
+
+
+def has_a_namesake(cluster, above):
     cluster.upsert_other_job(replace(above, uid="namesake"))
-    assert not cluster.protection.since
+
+
+def is_deleted(cluster, above):
+    cluster.delete_other_job(above.kind, above.key)
+
+
+@pytest.mark.parametrize("how", [ends, has_a_namesake, is_deleted])
+def test_the_first_start_of_a_job_of_another_kind_is_forgotten_with_it(how):
+    above = BatchJob("b", "set", "s", ours=True, kind=JOB_SET)
+    cluster = lent()
     cluster.upsert_other_job(above)
-    replaced(1100)
-    cluster.delete_other_job(JOB_SET, above.key)
+    cluster.upsert_pod(replace(run("b1", 910), controller="s"), 910)
+    assert cluster.protection.since == {"s": 910}
+    how(cluster, above)
     assert not cluster.protection.since
 
 

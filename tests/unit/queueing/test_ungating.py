@@ -6,6 +6,7 @@ import pytest
 
 from policy.cluster.gates import LOOKAHEAD, PATIENCE
 from policy.objects.constraints import Constraints, Taint, Toleration
+from policy.objects.membership import Namespace
 from policy.objects.reservation import Reservation
 from policy.preemption import joint_plans, reclaim
 from policy.queueing.positions import in_order
@@ -278,6 +279,13 @@ def test_a_new_leader_adopts_ungated_pods_as_far_as_rules_admit_them():
     adopt(cluster, now=0)
     assert len(cluster.gates.ungated) == 2
     assert ungated(cluster) == []
+
+
+def test_a_new_leader_adopts_no_pods_where_only_jobs_wait():
+    cluster = cluster_of(quota(most={"cpu": 9}), *pods("a", 1))
+    cluster.upsert_namespace(Namespace("a", queues_jobs=True))
+    adopt(cluster, now=0)
+    assert not cluster.gates.ungated
 
 
 def test_after_a_start_gated_pods_are_not_taken_for_admitted_by_an_earlier_process():

@@ -16,7 +16,7 @@ from policy.quota.admission import Rules
 from policy.quota.elastic_quota import ElasticQuota
 from policy.reserve.node_reservation import UNUSED, preview
 from policy.reserve.preferred_nodes import preferred
-from policy.reserve.starving import OF_A_LINE
+from policy.reserve.starving import OF_A_LINE, in_turn_steps
 from policy.simulate.expected_start import Forecast
 from policy.stepwise import at_once
 from tests.unit.given import quota
@@ -91,6 +91,16 @@ def restarted():
     for each in before.reservations.reserved:
         cluster.upsert_reservation(each)
     return cluster
+
+
+@pytest.mark.parametrize("pause", range(3))
+def test_a_job_may_go_in_each_pause_in_which_old_ones_are_sought(pause):
+    cluster = two_nodes()
+    for number, _ in enumerate(in_turn_steps(cluster, TERMS, NOW)):
+        if number == pause:
+            cluster.queued_jobs.gone(("a", "big"))
+    assert number >= pause
+    assert in_turn(cluster, TERMS, NOW) == []
 
 
 def test_each_of_its_pods_has_a_node():
