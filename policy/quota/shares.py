@@ -120,15 +120,16 @@ def entitle(ledger: QueueLedger, accounts: Sequence[QueueAccount], weights: Mapp
     return int(changed.sum())
 
 
-def _entitled_to(accounts: Sequence[QueueAccount]) -> set[str]:
-    """Returns the resources that some tenant was entitled to. The last node with one of them may be gone."""
-    known = [account.rows for account in accounts if account.rows is not None]
+def _entitled_to(accounts: Sequence[QueueAccount], there: set[str]) -> set[str]:
+    """Returns resources that some tenant was entitled to, if not only those there: their last node may be gone."""
+    known = [each.rows for each in accounts if each.rows is not None and not there.issuperset(each.rows.resources)]
     return {each for rows in known for each in compress(rows.resources, rows.numbers[ENTITLED].any(axis=0).tolist())}
 
 
 def _resources(ledger: QueueLedger, accounts: Sequence[QueueAccount]) -> list[str]:
     """Returns the resources that nodes have, and those that tenants of these queues were entitled to."""
-    return sorted({resource for resource, amount in ledger.available.items() if amount} | _entitled_to(accounts))
+    there = {resource for resource, amount in ledger.available.items() if amount}
+    return sorted(there | _entitled_to(accounts, there))
 
 
 def _read(account: QueueAccount, resources: list[str], weights: Mapping[str, int]) -> Rows:
