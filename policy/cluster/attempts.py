@@ -30,8 +30,9 @@ class Attempts:
 
     ``refused`` are those that one of our rules refuses, as it last said. ``unschedulable_since`` has the time at which
     it was first seen that the scheduler found no place for a pod. ``untried_since`` has, by namespace, the time since
-    which the scheduler has said nothing of a pod. ``unschedulable`` tells which pods keep their claim.
-    ``without_place`` has, by the namespace and UID of a Job, its pods that no place was found for.
+    which the scheduler has said nothing of a pod. ``unschedulable`` tells which pods keep their claim. ``ahead`` tells
+    which come before the growth of Jobs: none for long that only evictions could help. ``without_place`` has, by the
+    namespace and UID of a Job, its pods that no place was found for.
     """
 
     def __init__(self, cluster: Cluster, patience: float) -> None:
@@ -40,6 +41,7 @@ class Attempts:
         self.untried_since: dict[str, dict[str, float]] = {}
         self.without_place: dict[tuple[str, str], set[str]] = {}
         self.unschedulable = UnschedulablePods(patience)
+        self.ahead = UnschedulablePods(patience)
         self._cluster = cluster
 
     def keeps_claim(self, pod: Pod) -> bool:
@@ -74,6 +76,7 @@ class Attempts:
             unschedulable.add(pod, gangs.takes_to_start(pod), self._without_place_since(pod, before, now))
         else:
             unschedulable.remove(pod.uid)
+        self._note_ahead(pod, before, now)
         if pod.at_gate:
             unschedulable.add_gated(pod, gangs.takes_to_start(pod))
         else:
@@ -86,6 +89,7 @@ class Attempts:
         self._note_for_job(pod, pod)
         self.refused.pop(pod.uid, None)
         self.unschedulable.remove(pod.uid)
+        self.ahead.remove(pod.uid)
         self.unschedulable.remove_gated(pod.uid)
 
     def lacks_place(self, stand_in: Pod) -> bool:
@@ -95,7 +99,14 @@ class Attempts:
 
     def is_behind_others(self, stand_in: Pod) -> bool:
         """Whether pods of its namespace wait for a place, so that the Job of a stand-in leaves them the room."""
-        return self.unschedulable.some_wait(stand_in.namespace, stand_in.priority)
+        return self.ahead.some_wait(stand_in.namespace, stand_in.priority)
+
+    def _note_ahead(self, pod: Pod, before: Pod | None, now: float) -> None:
+        """Notes whether the growth of Jobs leaves room to a pod. A refusal by a rule does not begin that time anew."""
+        if pod.uid not in self.unschedulable_since:
+            self.ahead.remove(pod.uid)
+        elif not refused_by_rules(pod):
+            self.ahead.add(pod, 1, self._without_place_since(pod, before, now))
 
     def _note_for_job(self, pod: Pod, before: Pod | None) -> None:
         """Notes for the Job of a pod whether a place was found for the pod. It may have been of another Job before."""

@@ -43,11 +43,15 @@ class QueueingHints:
         def helps(pod: Pod) -> bool:
             return any(room.helps(self._cluster, pod) for room in rooms)
 
+        def is_enough(pod: Pod) -> bool:
+            return any(room.is_enough(self._cluster, pod) for room in rooms)
+
         self._looked = True
         if self._less_is_reserved:
             self._less_is_reserved, refused = False, self._cluster.attempts.refused
             self.help([uid for uid, pod in refused.items() if _is_kept_by_reservations(pod)])
         self._assign_again(self._cluster.attempts.unschedulable.judge(now, helps if rooms else None))
+        self._cluster.attempts.ahead.judge(now, is_enough if rooms else None)
         if rooms:
             self.helped.judge(helps)
 
@@ -66,6 +70,7 @@ class QueueingHints:
         if (node := cluster.table.node(room.node)) is not None and not node.usable:
             cluster.generations.shares += 1  # such a node counts with what its pods use
         self._assign_again(cluster.attempts.unschedulable.help(partial(room.helps, cluster)))
+        cluster.attempts.ahead.help(partial(room.is_enough, cluster))
 
     def pod_left(self, uid: str, node: str, request: Resources) -> None:
         """Sees a pod that stood on a node: if it has left, or takes less there, there is room.

@@ -11,7 +11,7 @@ from policy.cluster.unschedulable import PATIENCE as CLAIM_PATIENCE
 from policy.explain.verdicts import verdict_on
 from policy.objects.batch_job import BatchJob
 from policy.objects.membership import Namespace
-from policy.objects.pod import JobMember, Pod
+from policy.objects.pod import JobMember, Pod, Unschedulable
 from policy.objects.queued_job import QueuedJob
 from policy.objects.reservation import PodName, Reservation
 from policy.queueing.positions import position_text
@@ -266,6 +266,49 @@ def test_it_grows_once_a_pod_of_another_job_has_waited_in_vain_for_too_long():
     cluster.tick(0)
     cluster.tick(CLAIM_PATIENCE - 1)
     assert let_go(cluster, now=CLAIM_PATIENCE - 1) == {}
+    cluster.tick(CLAIM_PATIENCE + 1)
+    assert let_go(cluster, now=CLAIM_PATIENCE + 1) == {"train": 2}
+
+
+@pytest.mark.parametrize(
+    ("asked", "grows_at"),
+    [(8, [35]), (2.5, [35]), (2, [])],
+    ids=["borrowers could go", "the Job itself could go", "enough is free again"],
+)
+def test_room_that_only_evictions_could_make_holds_it_up_no_longer(asked, grows_at):
+    cluster = queued(cpu=1)
+    runs(cluster, elastic(1, 9), 1)
+    cluster.upsert_quota(quota("b", least={"cpu": 1}, most={"cpu": 99}))
+    for number in range(6):
+        cluster.upsert_pod(pod(f"b{number}", "b", node="n1"), now=0)
+    cluster.upsert_node(node("n1", size={"cpu": 9, "pods": 99}))
+    cluster.upsert_pod(pod("large", request={"cpu": asked}, unschedulable=NO_ROOM), now=0)
+    grown = []
+    for now in range(5, 60, 10):  # somebody comes and goes all the time
+        cluster.upsert_pod(pod("short", "b", node="n1"), now)
+        cluster.tick(now)
+        cluster.delete_pod("short")
+        cluster.tick(now)
+        grown += [now] if let_go(cluster, now) else []
+    assert grown == grows_at
+
+
+def test_it_leaves_room_that_comes_late_to_a_pod_that_it_is_enough_for():
+    cluster, _ = beside_a_job_without_place()
+    cluster.upsert_pod(pod("b", "b", node="n1"), now=0)
+    for now in (0, CLAIM_PATIENCE + 1):
+        cluster.tick(now)
+    cluster.delete_pod("b")
+    assert let_go(cluster, now=CLAIM_PATIENCE + 1) == {}
+
+
+def test_a_refusal_by_a_rule_meanwhile_does_not_prolong_that_time():
+    cluster, waits = beside_a_job_without_place()
+    refused = Unschedulable("Unschedulable", "0/1 nodes are available: 1 ElasticQuota borrowing exhausted: cpu.")
+    for now, said in ((0, refused), (1, waits.unschedulable), (20, refused), (25, waits.unschedulable)):
+        cluster.upsert_pod(replace(waits, unschedulable=said), now)
+        cluster.tick(now)
+    assert let_go(cluster, now=25) == {}
     cluster.tick(CLAIM_PATIENCE + 1)
     assert let_go(cluster, now=CLAIM_PATIENCE + 1) == {"train": 2}
 
