@@ -171,8 +171,7 @@ class Pod:
     @property
     def work_since(self) -> float:
         """The time from which on its work is lost if it is evicted: its start, or when it has saved its work since."""
-        since = self.started or self.created
-        return since if since >= self.checkpointed else self.checkpointed  # noqa: FURB136 - max() takes longer
+        return max(self.started or self.created, self.checkpointed)
 
     @property
     def pending(self) -> bool:
