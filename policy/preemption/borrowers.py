@@ -1,6 +1,6 @@
 """Borrowers: pods of other quotas and queues that hold what the pending pod may take back.
 
-This finds them, and remembers answers. The rule itself is policy.preemption.entitlement.Entitlement.may_take.
+This finds them, and remembers answers. The rule itself is policy.quota.entitlement.Entitlement.may_take.
 """
 
 from collections.abc import Callable, Collection
@@ -9,10 +9,10 @@ from functools import partial
 from policy.cluster.cluster import Cluster
 from policy.objects.pod import Pod
 from policy.objects.resources import Resources
-from policy.preemption.entitlement import Entitlement
 from policy.preemption.plans import Preemptor
 from policy.preemption.ranking import queue_in
 from policy.preemption.taken import Taken
+from policy.quota.entitlement import Entitlement
 from policy.stepwise import Steps
 
 

@@ -10,12 +10,12 @@ from policy.objects.pod import Pod
 from policy.objects.resources import total
 from policy.objects.verdict import Refusal
 from policy.preemption.borrowers import Borrowers
-from policy.preemption.entitlement import SLOT, Entitlement, entitlement
 from policy.preemption.evictable import Evictable
 from policy.preemption.gang_mates import GangMates
 from policy.preemption.plans import CostedPlan, Plan, Preemptor
 from policy.preemption.ranking import Ranking, importance
 from policy.preemption.taken import Taken
+from policy.quota.entitlement import SLOT, Entitlement, entitlement
 from policy.quota.entry import TAKING
 from policy.stepwise import Steps
 

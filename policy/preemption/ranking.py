@@ -5,8 +5,8 @@ from math import fsum
 
 from policy.objects.pod import Pod
 from policy.objects.resources import Resources, add, total
-from policy.preemption.entitlement import Entitlement, share_lent, shortfall, to_spare
 from policy.quota import queue_rules
+from policy.quota.entitlement import Entitlement, share_lent, shortfall, to_spare
 from policy.quota.ledger import Ledger
 
 

@@ -3,8 +3,8 @@
 from policy.objects import signature
 from policy.objects.pod import Pod
 from policy.objects.resources import NOTHING
-from policy.preemption.entitlement import share_lent
 from policy.preemption.eviction_trial import EvictionTrial
+from policy.quota.entitlement import share_lent
 
 
 def are_alike(trial: EvictionTrial, node: str) -> bool:

@@ -16,11 +16,11 @@ from policy.cluster.cluster import Cluster
 from policy.nodes import fit
 from policy.objects.pod import Pod
 from policy.preemption.candidate_nodes import node_where_room_is_coming, promising_nodes, roomy_node
-from policy.preemption.entitlement import as_if_guaranteed
 from policy.preemption.eviction_trial import EvictionTrial, eviction_trial
 from policy.preemption.own_first import let_own_leave_first
 from policy.preemption.plans import CostedPlan, NoPlan, Plan
 from policy.preemption.search import VictimSearch
+from policy.quota.entitlement import as_if_guaranteed
 from policy.stepwise import Steps, at_once
 
 ENOUGH_NODES = 100

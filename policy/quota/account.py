@@ -22,7 +22,7 @@ class Account:
     ``pinned_in_flight`` the part of it that may not be evicted. ``pending`` is requested by pods that wait, have
     nothing yet and can be placed; ``waiting`` are these pods. ``claim`` is the part of its min that they may take, and
     that nobody may borrow. ``quota`` is the elastic quota in force, if any. ``lent`` is how much of it is lent, None if
-    nobody has asked since it changed (see policy.preemption.entitlement).
+    nobody has asked since it changed (see policy.quota.entitlement).
     """
 
     quota: ElasticQuota | None = None

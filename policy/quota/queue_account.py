@@ -83,7 +83,7 @@ class QueueAccount:
     may have been admitted before this process started. ``unbounded``: its demand is not seen, and taken to be all there
     is. ``stale``: the tenants' parts have to be computed anew; ``contended``: some of them got less than they request.
     ``rows`` are the tenants as they were then; ``unread`` names those that have changed since. ``lent`` is how much of
-    it is lent, None if nobody has asked since it changed (see policy.preemption.entitlement).
+    it is lent, None if nobody has asked since it changed (see policy.quota.entitlement).
     """
 
     queue: Queue | None = None

@@ -21,8 +21,7 @@ from policy.cluster.reserved_nodes import ReservedNodes
 from policy.objects.pod import Pod
 from policy.objects.queued_job import is_member
 from policy.objects.reservation import STARVING, Reservation
-from policy.preemption import entitlement
-from policy.quota import admission, elastic_quota, exempt, exempt_from_eviction
+from policy.quota import admission, elastic_quota, entitlement, exempt, exempt_from_eviction
 from policy.quota.ledger import Ledger
 from policy.quota.rule import Rule
 from policy.reserve import promises

@@ -18,9 +18,9 @@ from policy.nodes import tolerations
 from policy.objects.batch_job import BatchJob
 from policy.objects.pod import Pod
 from policy.objects.resources import NOTHING
-from policy.preemption import entitlement, eviction_trial, reclaim, victims
+from policy.preemption import eviction_trial, reclaim, victims
 from policy.queueing import ungating
-from policy.quota import exempt
+from policy.quota import entitlement, exempt
 from policy.quota.account import Account, Pool
 from policy.quota.ledger import Ledger
 from policy.reserve import node_reservation

@@ -14,9 +14,9 @@ from policy.explain.verdicts import verdict_on
 from policy.objects.pod import Pod
 from policy.objects.reservation import PodName, Reservation
 from policy.objects.resources import total
-from policy.preemption.entitlement import share_lent
 from policy.queueing.waking import to_wake
 from policy.quota.admission import Rules
+from policy.quota.entitlement import share_lent
 from policy.stepwise import at_once
 from tests.properties.recount import Recount, amounts, ours
 from tests.properties.world import CHANGES, NAMESPACES, NODES, a_pod, a_quota

@@ -17,8 +17,8 @@ from policy.objects.pod import Pod, Unschedulable
 from policy.objects.queue import ROOT, Queue
 from policy.objects.reservation import PodName, Reservation
 from policy.objects.resources import largest, total
-from policy.preemption.entitlement import share_lent
 from policy.quota.admission import refusal, refusal_of_all
+from policy.quota.entitlement import share_lent
 from policy.quota.queue_rules import is_over
 from policy.stepwise import at_once
 from tests.unit.given_queues import Demand, divisions, entitlements

@@ -108,7 +108,7 @@ class Entitlement:
                 yield
             if name == self.queue:
                 for namespace, tenant in queue.tenants.items():
-                    if any(_is_over_share(tenant, resource) for resource in self.by_share):
+                    if any(is_over_share(tenant, resource) for resource in self.by_share):
                         found.add(namespace)
             elif queue.queue is not None and any(queue_rules.is_over(queue, resource) for resource in self.by_queue):
                 found.update(queue.tenants)
@@ -158,7 +158,7 @@ class Entitlement:
             tenant = account.tenants.get(victim.namespace)
             if resource not in self.by_share or tenant is None:
                 return None
-            return _is_over_share(tenant, resource) and self.share < _share_without(ledger, tenant, victim)
+            return is_over_share(tenant, resource) and self.share < _share_without(ledger, tenant, victim)
         way = queue_rules.way_between(ledger.queues.accounts.get(self.queue), account)
         if not way.lends(resource) or not way.may_lose(victim.request):
             return False
@@ -251,7 +251,8 @@ def _within_min(ledger: Ledger, account: Account, pod: Pod, request: Resources) 
     return elastic_quota.guaranteed(account, ahead, request).intersection(pod.request)
 
 
-def _is_over_share(tenant: Tenant, resource: str) -> bool:
+def is_over_share(tenant: Tenant, resource: str) -> bool:
+    """Whether a namespace has taken more than its fair share of its queue."""
     return tenant.taken.get(resource, 0) > tenant.entitled.get(resource, 0)
 
 
