@@ -57,6 +57,7 @@ from policy.quota.admission import Rules
 from policy.quota.changes import Changes
 from policy.quota.elastic_quota import ElasticQuota
 from policy.quota.ledger import Ledger
+from policy.quota.lent import Lent
 from policy.quota.queue_tree import MOST_LEVELS
 from policy.stepwise import Steps, at_once
 
@@ -118,6 +119,7 @@ class Cluster:
         self.states = PodStates(self, grant_lifetime)
         of_pods = self.queue_of, self.states.has_claim, self.queue_changes.own_queue_of, self.run_times.declared
         self.ledger = Ledger(*of_pods)
+        self.lent = Lent(self.ledger)
         self.generations = self.ledger.generations
         self.grants = Grants(self.devices.note)
         self.in_flight = InFlight(self, settle_time)

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from policy.objects.membership import Namespace
 from policy.objects.pod import Pod
 from policy.objects.queued_job import PodSet, QueuedJob
 from policy.queueing.owed_room import may_go_without_room
 from policy.queueing.ungating import UngatingRound
+from policy.quota.admission import Rules
 from tests.unit.given import pod, quota
 from tests.unit.given_nodes import node
 from tests.unit.given_queues import divided, queue, world
@@ -15,9 +17,9 @@ from tests.unit.given_queues import divided, queue, world
 NODES = [node(f"n{number}", size={"cpu": 4, "pods": 99}) for number in range(2)]
 
 
-def job(priority=0):
-    """A Job of one pod, which needs a whole node."""
-    template = Pod("", "a", "train", {"cpu": 4000, "pods": 1}, priority=priority)
+def job(priority=0, cpu=4):
+    """A Job of one pod, which needs a whole node, or most of one."""
+    template = Pod("", "a", "train", {"cpu": 1000 * cpu, "pods": 1}, priority=priority)
     return QueuedJob("a", "train", "uid", (PodSet(template, 1),), 1, suspended=True, created=1.0)
 
 
@@ -57,8 +59,14 @@ def test_less_important_pods_of_its_own_namespace_go_for_a_job(priority, starts)
     assert started(in_queues(*on_both_nodes("a", 1), weight=3), job(priority=priority)) == starts
 
 
-def test_within_a_queue_that_admits_a_job_no_namespace_has_more_than_its_share():
-    assert not started(in_queues(*on_both_nodes("b", 2), others="b:qa", weight=99), job())
+@pytest.mark.parametrize(("preemption", "beyond", "starts"), [(True, 1, True), (True, 0, False), (False, 1, False)])
+def test_what_a_namespace_has_beyond_its_share_of_the_queue_is_owed_to_a_job(preemption, beyond, starts):
+    """Both namespaces are entitled to half of the queue: two Jobs of the one ask for more than that."""
+    running = [*on_both_nodes("b", 2), *(pod(f"beyond{n}", "b", node="n1") for n in range(beyond))]
+    cluster = world(*NODES, queue("q"), "a:q", "b:q", *running, rules=Rules(fair_share_preemption=preemption))
+    cluster.upsert_namespace(Namespace("a", "q", queues_jobs=True))
+    cluster.queued_jobs.upsert(replace(job(cpu=3), name="other", uid="other", created=2.0), now=0)
+    assert started(cluster, job(cpu=3)) == starts
 
 
 @pytest.mark.parametrize(
@@ -73,14 +81,20 @@ def test_what_another_quota_has_beyond_its_min_is_owed_to_a_job_within_its_own(l
     assert started(cluster, job()) == starts
 
 
-@pytest.mark.parametrize(("who", "starts"), [("a", False), ("b", True)])
-def test_what_its_own_namespace_borrows_is_not_owed_to_a_job(who, starts):
+@pytest.mark.parametrize("who", ["a", "b"])
+def test_a_resource_that_a_job_does_not_request_is_not_owed_to_it(who):
     """It is within its min of what it requests, and memory is borrowed."""
     borrower = pod("borrower", who, node="n0", request={"memory": 1})
     cluster = world(*NODES, "a:", borrower, *on_both_nodes("without-quota", 1))
     for each in (quota("a", least={"cpu": 4, "memory": 0}), quota("b", least={"memory": 0})):
         cluster.upsert_quota(each)
-    assert started(cluster, job()) == starts
+    assert not started(cluster, job())
+
+
+def test_in_a_queue_what_a_quota_borrows_of_another_resource_is_not_owed_to_a_job():
+    cluster = in_queues(*on_both_nodes("b", 1), pod("borrower", "c", node="n0", request={"memory": 1}))
+    cluster.upsert_quota(quota("c", least={"memory": 0}))
+    assert not started(cluster, job())
 
 
 def test_a_pod_may_always_go_for_no_part_of_it_can_run():
