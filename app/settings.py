@@ -46,6 +46,7 @@ from policy.quota.admission import Rules
 from policy.quota.exempt import NAMESPACES
 from policy.reserve.preferred_nodes import HIGHEST
 from policy.reserve.starving import MOST_AHEAD, Terms
+from policy.simulate.delays import Delays
 
 NO_YAML = (ValueError, yaml.YAMLError, RecursionError, LookupError, AttributeError)
 """Errors of the library for text that is not YAML, and for values that contradict their tag."""
@@ -185,6 +186,11 @@ class ReclaimSettings(Section):
         ge=0,
         description="longest grace period of an evicted pod, in seconds; none: as long as the pod specifies",
     )
+
+    @property
+    def delays(self) -> Delays:
+        """These settings in the form that simulations use."""
+        return Delays(self.delay, self.notice)
 
 
 class RunTimeSettings(Section):

@@ -153,7 +153,7 @@ class Player:
         """
         settings = self._settings_of(policy)
         cluster, terms = self._cluster(policy, settings), settings.reserve.terms
-        simulation = Simulation(cluster, terms, START)
+        simulation = Simulation(cluster, terms, START, delays=settings.reclaim.delays)
         jobs = [self._as_asked(cluster, job) for job in jobs]
         last = max((job.submitted for job in jobs), default=0.0)
         begin = max(self._window.begin, min((job.submitted for job in jobs), default=0.0))

@@ -101,6 +101,16 @@ def waiting_steps(cluster: Cluster, now: float, delay: float) -> Steps[list[Pod]
     return list(_without_those_beyond_a_minimum(cluster, cluster.gangs.incomplete_first(pods), reserved_for))
 
 
+def next_due(cluster: Cluster, now: float, delay: float) -> float:
+    """Returns when the next pod that no place was found for has waited for ``delay`` seconds; infinite if none will.
+
+    Then ``waiting_steps`` returns it, if no place is found until then.
+    """
+    since = cluster.attempts.unschedulable_since
+    soon = (uid for uid in since if now - since[uid] < delay and _may_have_victims(cluster, cluster.pods[uid]))
+    return min((since[uid] + delay for uid in soon), default=inf)
+
+
 def _kind(pod: Pod, cluster: Cluster) -> tuple[str, Hashable]:
     """The namespace, and all that the answer of a scheduler depends on: for pods alike it is the same."""
     return pod.namespace, (pod.scheduler, pod.group, signature.by_rules_and_nodes(pod, cluster.queue_of(pod)))

@@ -2,7 +2,7 @@
 
 Each job waits as a whole (see policy.objects.queued_job): it starts when the rules admit it and nodes have room for all
 of its pods. Or it is a gang, for which nodes are reserved once it starves. A job that is taken back comes back, in the
-place that its age gives it. The scheduler and our controllers take no time.
+place that its age gives it. The scheduler and our controllers take no time, but for the delays of the simulation.
 """
 
 from collections import deque

@@ -1,8 +1,8 @@
 """Simulates a cluster that is left to itself: places, refuses, evicts and reserves until nothing changes.
 
-It plays the scheduler and our controllers on a copy, at once and without delays. The rules are the real ones. Only the
-order of attempts, and the choice between nodes that would do, follow kube-scheduler roughly (see docs/whatif.md).
-Evicted pods are gone; nobody creates them anew.
+It plays the scheduler and our controllers on a copy, at once. Only evictions are delayed, and only where time passes
+(policy.simulate.delays). The rules are the real ones. Only the order of attempts, and the choice between nodes that
+would do, follow kube-scheduler roughly (see docs/whatif.md). Evicted pods are gone; nobody creates them anew.
 """
 
 from collections import Counter
@@ -32,6 +32,7 @@ from policy.quota.kept_nodes import refusal_by
 from policy.reserve import node_reservation, preferred_nodes, promises, starving
 from policy.reserve.node_reservation import ReserveDecision
 from policy.reserve.starving import Terms
+from policy.simulate.delays import AT_ONCE, Delays
 from policy.simulate.trial_order import TrialOrder
 from policy.simulate.waiting_jobs import JobsAlike, PodTurn, WaitingJobs
 from policy.stepwise import Steps, sorted_steps
@@ -49,6 +50,9 @@ RESTS = 4
 
 LATER = 0.001
 """Seconds after the moment at which a protection ends, when it surely has ended."""
+
+ROUNDING = 1e-6
+"""Seconds by which a time that was computed may be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +73,13 @@ class Simulation:
 
     ``now`` is on the cluster's clock; ``now + epoch`` is in seconds since the epoch. ``steps`` counts what has been
     done. ``evictions`` and ``bound`` are in their order; whoever has read them may clear them. ``again_at``: when pods
-    may be evicted that min-run-time protects now, on the cluster's clock. ``promises`` counts what became of promised
-    starts: ``kept``, ``moved`` (later), ``lost``.
+    may be evicted that min-run-time or ``delays`` protect now, on the cluster's clock. ``promises`` counts what became
+    of promised starts: ``kept``, ``moved`` (later), ``lost``.
     """
 
-    def __init__(self, cluster: Cluster, terms: Terms, now: float, epoch: float = 0.0) -> None:
+    def __init__(
+        self, cluster: Cluster, terms: Terms, now: float, epoch: float = 0.0, delays: Delays = AT_ONCE
+    ) -> None:
         self.cluster = cluster
         self.now = now
         self.evictions: list[Eviction] = []
@@ -83,6 +89,7 @@ class Simulation:
         self._promised: dict[Key, float] = {}
         self._terms = terms
         self._epoch = epoch
+        self._delays = delays
         self.again_at = inf
         cluster.protection.pass_time(self.time)
         self._hurt: set[Key] = set()
@@ -106,7 +113,8 @@ class Simulation:
             yield from self.cluster.queued_jobs.renew_steps()
             yield from self.cluster.divide_steps()
             yield from self._place_steps()
-            self._go_on_with_plans()
+            self.again_at = inf
+            yield from self._go_on_with_plans_steps()
             yield from self._make_room_steps()
             yield from self._reserve_steps()
             at_rest = self.steps == steps or self._what_could_help() == before
@@ -147,7 +155,7 @@ class Simulation:
         It does so until something has changed that could help one of them. Of Jobs that wait as a whole it tries the
         first of each kind, and the next if that was started. If a start eases something, all kinds have a try again.
         """
-        jobs = self._jobs
+        jobs, queues = self._jobs, self.cluster.ledger.queues
         if self._failed_as_of != (helped := self._what_could_help()):
             self._failed_as_of = helped
             self._failed.clear()
@@ -167,8 +175,10 @@ class Simulation:
             elif (yield from self._start_one_steps(place, at)) and (following := jobs.following(place, at)):
                 order.add(following)
             yield
-            if helped != (now := self._what_could_help()):
-                helped = now
+            while queues.turned_away or helped != self._what_could_help():
+                if queues.turned_away:  # some were refused as long as it is not known what is left for them
+                    yield from self.cluster.divide_steps()
+                helped = self._what_could_help()
                 jobs.rules_may_help()
                 order = order.without_jobs()
                 order.add_all((yield from jobs.first_steps()))
@@ -299,8 +309,10 @@ class Simulation:
 
     def _make_room_steps(self) -> Steps[None]:
         """Evicts for pods that may take back what was lent, and, as the scheduler does, for pods of higher priority."""
-        cluster, self.again_at = self.cluster, inf
-        waiting = yield from preemptors.waiting_steps(cluster, self.now, 0.0)
+        cluster, delay = self.cluster, self._delays.claim
+        waiting = yield from preemptors.waiting_steps(cluster, self.now + ROUNDING, delay)
+        if delay:
+            self.again_at = min(self.again_at, preemptors.next_due(cluster, self.now + ROUNDING, delay))
         free = yield from self._free_of_rules_steps()
         waiting += yield from sorted_steps(free, turn)
         without_victims: set[tuple[int, tuple[Shape, ...]]] = set()
@@ -355,13 +367,24 @@ class Simulation:
                 yield
         return found
 
-    def _go_on_with_plans(self) -> None:
-        """Evicts the victims of earlier plans. Drops plans whose pod waits no more, or whose node is lost."""
-        cluster = self.cluster
+    def _go_on_with_plans_steps(self) -> Steps[None]:
+        """Evicts the victims of earlier plans, once their notice is over.
+
+        Drops plans whose pod waits no more or needs the room no more, or whose node is lost.
+        """
+        cluster, notice = self.cluster, self._delays.notice
         for reservation in list(cluster.reservations.plans.values()):
             if not cluster.reservations.is_in_force(reservation) or reclaim.is_lost(cluster, reservation):
                 self._lift([reservation.name])
                 continue
+            if notice:
+                staying = reclaim.staying(cluster, reservation)
+                if staying and not (yield from reclaim.still_planned_steps(cluster, reservation, staying)):
+                    self._lift([reservation.name])
+                    continue
+                if (at := reservation.since + notice) > self.time + ROUNDING:
+                    self.again_at = min(self.again_at, at - self._epoch)
+                    continue
             pod = cluster.pods[reservation.pod.uid]
             for victim in [cluster.pods[each.uid] for each in reservation.victims if each.uid in cluster.pods]:
                 self._evict(victim, pod, RECLAIM)
@@ -369,7 +392,7 @@ class Simulation:
     def _carry_out(self, plans: list[Plan]) -> None:
         for plan in plans:
             self.cluster.upsert_reservation(reclaim.reservation_of(plan, self.time))
-        for plan in plans:
+        for plan in [] if self._delays.notice else plans:
             for victim in plan.victims:
                 self._evict(victim, plan.pod, RECLAIM)
         self.steps += 1

@@ -212,30 +212,41 @@ def test_policies_are_compared(play):
 def test_what_is_taken_back_comes_back_and_what_is_lost_is_counted(play, evicted, lost):
     [policy] = document(play, LENT, *TWO, "--evicted", evicted, policies={"elastic": QUOTAS})["policies"]
     first, second = policy["teams"]
-    assert (first["evictions"], first["never_started"], second["waits"]["max"]) == (1, 0, 0)
+    assert (first["evictions"], first["never_started"], second["waits"]["max"]) == (1, 0, 1)
     assert first["lost"] == pytest.approx(lost, abs=0.001)
     assert first["used"] == pytest.approx(2000 / 3600 + lost, abs=0.001)
     assert (first["deserved"], second["deserved"]) == (1, 1)
 
 
-@pytest.mark.parametrize(("evicted", "wait"), [("requeue", 1050), ("resume", 950)])
+@pytest.mark.parametrize(("evicted", "wait"), [("requeue", 1051), ("resume", 950)])
 def test_a_job_that_resumes_runs_for_the_rest_of_its_time(play, evicted, wait):
     lines = [*LENT, swf_line(3, 150, 10, 2, user=3)]
     [policy] = document(play, lines, *TWO, "--evicted", evicted, policies={"elastic": QUOTAS})["policies"]
     assert policy["teams"][2]["waits"]["max"] == wait
 
 
+@pytest.mark.parametrize(
+    ("reclaim", "wait", "evictions"),
+    [({"delay": 0}, 0, 1), ({}, 1, 1), ({"notice": 20}, 21, 1), ({"delay": 900}, 900, 0)],
+)
+def test_borrowers_go_as_late_as_the_settings_of_a_policy_say(play, reclaim, wait, evictions):
+    settings = {"elastic": {"reclaim": reclaim}}
+    [policy] = document(play, LENT, *TWO, policies={"elastic": QUOTAS}, settings=settings)["policies"]
+    first, second = policy["teams"]
+    assert (first["evictions"], second["waits"]["max"]) == (evictions, wait)
+
+
 def test_a_job_that_is_taken_back_starts_again_at_once_where_it_fits(play):
     lines = [
         swf_line(1, 0, 1000, 2, user=1),
-        swf_line(2, 10, 50, 1, user=1),  # is taken back at 20, and fits again beside the owner's job
+        swf_line(2, 10, 50, 1, user=1),  # is taken back at 21, and fits again beside the owner's job
         swf_line(3, 20, 5000, 2, user=2),
         swf_line(4, 80, 10, 1, user=1),  # has the place after it
     ]
     quotas = [quota("u1", min={"cpu": 1}), quota("u2", min={"cpu": 2})]
     [policy] = document(play, lines, "--nodes", "1x3", policies={"p": quotas})["policies"]
     first, second = policy["teams"]
-    assert (first["evictions"], first["waits"]["max"], second["waits"]["max"]) == (2, 0, 0)
+    assert (first["evictions"], first["waits"]["max"], second["waits"]["max"]) == (2, 0, 1)
 
 
 def test_nodes_of_a_policy_count_and_else_those_of_the_log(play):
@@ -451,4 +462,4 @@ def test_jobs_that_are_taken_back_wait_again(play, monkeypatch):
     seen = []
     monkeypatch.setattr("app.cli_replay.course", lambda played, resource: seen.extend(played.states))
     play(LENT, *TWO, policies={"elastic": QUOTAS})
-    assert {state.at: state.waiting for state in seen} == {0: 0, 100: 1, 200: 0, 1000: 0, 1200: 0}
+    assert {state.at: state.waiting for state in seen} == {0: 0, 100: 1, 101: 1, 201: 0, 1000: 0, 1201: 0}

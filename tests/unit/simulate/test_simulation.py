@@ -3,11 +3,18 @@
 import numpy as np
 import pytest
 
+from policy.cluster.cluster import Cluster
 from policy.nodes.scores import scores
+from policy.objects.batch_job import BatchJob
+from policy.objects.membership import Namespace
+from policy.objects.node import Node
+from policy.objects.queue import Queue
+from policy.objects.queued_job import PodSet, QueuedJob
 from policy.objects.reservation import Reservation
 from policy.preemption.reclaim import name_of
 from policy.reserve.starving import Terms
 from policy.simulate.simulation import Simulation
+from policy.stepwise import at_once
 from tests.unit.given import pod
 from tests.unit.given_jobs import NOW, gang, seen, sized, sized_pod, waiting
 from tests.unit.given_nodes import table_of
@@ -90,3 +97,24 @@ def test_nobody_goes_for_a_plan_whose_node_is_lost():
         pass
     assert simulation.evictions == []
     assert list(cluster.reservations.plans) == []
+
+
+def test_a_job_that_its_part_as_last_known_refuses_is_asked_again_before_the_next_one_starts():
+    """After the start of the first, it is not known what is left for its namespace. The last is alike, but younger."""
+    cluster = Cluster(settle_time=0)
+    for node in ("n1", "n2"):
+        cluster.upsert_node(Node(node, {"cpu": 4000, "pods": 100}))
+    for namespace in "abc":
+        cluster.upsert_namespace(Namespace(namespace, "q", queues_jobs=True))
+    cluster.upsert_queue(Queue("q"))
+    cluster.begin()
+    simulation = Simulation(cluster, Terms(), NOW)
+    for jobs in ([("c", 2, 1), ("a", 2, 1), ("a", 3, 2)], [("b", 1, 1), ("b", 3, 1), ("b", 1, 1)]):
+        for number, (namespace, cpu, pods) in enumerate(jobs):
+            name = f"{namespace}{number}"
+            sets = (PodSet(pod("", namespace, name=name, request={"cpu": cpu}), pods),)
+            job = QueuedJob(namespace, name, name, sets, pods, suspended=True, created=NOW - 100 + number)
+            cluster.batch_jobs.upsert(BatchJob(namespace, name, name, ours=True))
+            cluster.queued_jobs.upsert(job, NOW)
+        at_once(simulation.settle_steps())
+    assert [each.name for each in simulation.bound] == ["a1-0", "c0-0", "b0-0", "b1-0"]
