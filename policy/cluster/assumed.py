@@ -28,7 +28,9 @@ Takers = dict[_Kind, tuple[Pod, Mask]]
 """Which of some nodes could take pods of a kind if they were empty, and one of these pods."""
 
 _MOST_TAKERS = 256
-_MOST_OF_A_KIND = LARGEST // (MOST_KINDS + 1)  # no sum is larger than an array can hold, and no node has as much
+_MOST_OF_A_KIND = LARGEST // (
+    MOST_KINDS + 1
+)  # no sum is larger than an array can hold; who requests as much counts with all
 
 
 def others(grants: Grants, table: NodeTable, pod: Pod) -> list[AlikePods]:
@@ -82,6 +84,9 @@ def at_most_on_each(
         amounts = [_together(pods, resource) for _, pods in by_number]
         rest = min(sum(amounts[MOST_KINDS:]), _MOST_OF_A_KIND)
         taken[resource] = np.array(amounts[:MOST_KINDS], np.int64) @ np.array(masks) + rest
+        absurd = [mask for mask, amount in zip(masks, amounts, strict=False) if amount == _MOST_OF_A_KIND]
+        if absurd or rest == _MOST_OF_A_KIND:  # a node may list as much as that
+            taken[resource][np.any(absurd, axis=0) | (rest == _MOST_OF_A_KIND)] = LARGEST
     return taken
 
 

@@ -384,6 +384,8 @@ class Cluster:
         """Adds or changes a Job. Pods of it that wait may be let in now, or no longer, by how long it says they run."""
         before = self.batch_jobs.get(job.key)
         self.batch_jobs.upsert(job)
+        if job.controller and (before is None or before.uid != job.uid):
+            self.protection.see_new_job(job)
         if before is None or before.parallelism != job.parallelism:
             self.reservations.reserved.see_anew(uid_of_stand_in(job.uid))
         bounds.job_changed(self, before, job)
@@ -402,6 +404,8 @@ class Cluster:
         if before is not None and before.uid != job.uid:
             self.protection.forget_job(before.uid)
         self.protection.see_job(job)
+        if before is None or before.uid != job.uid:
+            self.protection.see_new_job(job)
 
     def delete_other_job(self, kind: JobKind, key: Key) -> None:
         """Removes a job of another kind. Does nothing for an unknown one."""

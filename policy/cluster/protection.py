@@ -10,6 +10,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
+from policy.objects.job_kind import JOB
 from policy.objects.other_jobs import LONGEST_CHAIN
 from policy.objects.run_time import UNREADABLE, keep_last
 
@@ -78,6 +79,17 @@ class Protection:
         """Sees a job of another kind. One that is suspended counts anew from when it is resumed."""
         if job.ended or not job.can_be_suspended:
             self.forget_job(job.uid)
+
+    def see_new_job(self, job: BatchJob) -> None:
+        """Sees a job of any kind for the first time: pods of it, or of jobs that it owns, may have been seen before."""
+        jobs = self._cluster.batch_jobs
+        top = jobs.others.deciding(job)
+        if top.kind is JOB or top.ended or not top.can_be_suspended:
+            return
+        own = (uid for uid in jobs.may_own(job) if uid in self._jobs and uid not in jobs.stayed)
+        start = min((self._starts[self._jobs[uid]][uid] for uid in own), default=inf)
+        if start < self.since.get(top.uid, inf):
+            self.since[top.uid] = start
 
     def forget_job(self, uid: str) -> None:
         """Forgets a job of another kind that is gone."""

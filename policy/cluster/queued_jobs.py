@@ -247,10 +247,11 @@ class QueuedJobs:
     def see_asking(self, pod: Pod, now: float) -> None:
         """Sees that the scheduler wants to place a pod that was not seen yet: the two watches are not in step.
 
-        One of a Job that was started takes over its part of what is kept, once. If it is not seen in time, it is gone.
+        One of a Job that was started takes over its part of what is kept, once. It is gone if it is not seen in time
+        and does not ask again.
         """
         job = self._job_of(pod) if pod.job is not None or self._others[pod.namespace] else None
-        if job is not None and self._comes(job, pod, now):
+        if pod.uid in self._unseen or (job is not None and self._comes(job, pod, now)):
             self._unseen[pod.uid] = pod, now + self._patience
 
     def unseen_of(self, namespace: str, owner: str) -> Iterator[Pod]:

@@ -53,6 +53,16 @@ def test_no_sum_is_larger_than_arrays_can_hold(kinds):
     assert 0.9 * LARGEST < taken["cpu"][0] <= LARGEST
 
 
+@pytest.mark.parametrize("rare", [False, True], ids=["by node", "among all others"])
+def test_who_requests_as_much_as_any_node_can_list_leaves_nothing_there(rare):
+    node, asking = replace(sized(), allocatable={"cpu": LARGEST, "pods": 99}), sized_pod("asking")
+    absurd = replace(sized_pod("absurd"), request={"cpu": LARGEST, "pods": 1})
+    kinds = [sized_pod(f"p{number}", 0.1) for number in range(assumed.MOST_KINDS)] if rare else []
+    pairs = [replace(each, uid=f"{each.uid}-{which}") for each in kinds for which in "ab"]
+    taken = assumed.at_most_on_each(seen(node).table, {"n1": 0}, [*pairs, absurd], asking, {})
+    assert taken["cpu"].tolist() == [LARGEST]
+
+
 def test_no_more_than_some_kinds_are_remembered():
     takers = {}
     for number in range(2 * assumed._MOST_TAKERS):

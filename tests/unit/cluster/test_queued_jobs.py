@@ -187,6 +187,17 @@ def test_a_pod_that_asked_and_is_never_seen_leaves_its_part_after_the_patience()
     assert (used(cluster), len(cluster.grants), cluster.gates.ungated) == (0, 0, {})
 
 
+def test_a_pod_that_asks_again_and_is_not_seen_yet_keeps_its_part_for_as_long_again():
+    train = job("train", 2)
+    cluster = starting(train, cpu=2, most=2)
+    waits = its_pod(train, 0)
+    for now in (0.0, PATIENCE - 1):
+        assert cluster.filter(waits, now, lambda: ["n1"]).refused is None
+    for now, expected in ((PATIENCE, 1), (2 * PATIENCE - 2, 1), (2 * PATIENCE - 1, 0)):
+        cluster.tick(now)
+        assert used(cluster) == expected
+
+
 def test_a_pod_that_has_come_and_gone_takes_no_second_part_if_it_is_asked_for_late():
     train = job("train", 2)
     cluster = starting(train, cpu=2, most=2)

@@ -252,8 +252,7 @@ def test_a_job_above_others_stays_for_the_first_of_these_in_any_order(order, kno
     cluster.batch_jobs.delete(("b", "j1"))
     cluster.delete_pod("b1")
     cluster.upsert_pod(of_job("b1", 980, "j2"), 0)
-    later = (1050,) if known else (1060,)
-    assert plan(cluster, me()).moments == (later if order == "pods first" else (1040,))
+    assert plan(cluster, me()).moments == (1040,)
 
 
 def test_a_job_that_replaces_all_of_its_pods_in_time_is_not_protected_for_ever():
@@ -279,6 +278,19 @@ def test_a_job_that_replaces_all_of_its_pods_in_time_is_not_protected_for_ever()
     cluster.upsert_other_job(above)
     assert replaced(1050).moments == (1150,), "it was resumed"
     assert cluster.protection.since
+
+
+@pytest.mark.parametrize("order", ["job, owner, pod", "pod, owner, job", "pod, job, owner", "owner, pod, job"])
+def test_the_first_start_of_a_pod_counts_for_its_job_whichever_is_seen_first(order):
+    cluster, first = lent(), replace(run("b1", 910), controller="", job=JobMember("j", "j"))
+    see = {
+        "pod": lambda: cluster.upsert_pod(first, 910),
+        "job": lambda: cluster.upsert_batch_job(BatchJob("b", "j", "j", controller="s")),
+        "owner": lambda: cluster.upsert_other_job(BatchJob("b", "set", "s", ours=True, kind=JOB_SET)),
+    }
+    for each in order.split(", "):
+        see[each]()
+    assert cluster.protection.since == {"s": 910}
 
 
 def ends(cluster, above):
