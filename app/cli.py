@@ -429,8 +429,11 @@ def check(
         Path | None, typer.Option(help="Kubeconfig file for --cluster (default: in cluster).", envvar="KUBECONFIG")
     ] = None,
     server: Annotated[
-        str, typer.Option(help="URL of the Quotaward that --cluster asks.", envvar="QUOTAWARD_SERVER")
-    ] = DEFAULT_SERVER,
+        str,
+        typer.Option(
+            help="URL of the Quotaward that --cluster asks.", envvar="QUOTAWARD_SERVER", show_default=DEFAULT_SERVER
+        ),
+    ] = "",
     ca: Annotated[
         Path | None, typer.Option(help="CA (PEM) of that Quotaward's certificate.", envvar="QUOTAWARD_CA")
     ] = None,

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from app.checks.finding import Finding
+from app.store.heeded import ALLOWED_QUEUES, QUEUE
 from policy.cluster.cluster import Cluster
 from policy.objects import resources
 from policy.objects.quantity import render
@@ -117,30 +118,35 @@ def _beyond_parent(parent: Queue, children: list[Queue]) -> Iterator[Finding]:
 def _membership_warnings(cluster: Cluster) -> list[Finding]:
     """Finds objects that name a missing queue: their pods are refused as soon as there is any queue."""
     membership, known = cluster.membership, sorted(cluster.queues)
-    named = [(f"Namespace {each.name}", {each.queue, *each.allowed}) for each in membership.namespaces.values()]
+    named = [
+        (f"Namespace {each.name}", queue, f"its annotation {QUEUE if queue == each.queue else ALLOWED_QUEUES}")
+        for each in membership.namespaces.values()
+        for queue in {each.queue, *each.allowed}
+    ]
     named += [
-        (f"PodGroup {each.namespace}/{each.name.rpartition('/')[2]}", {each.queue})
+        (f"PodGroup {each.namespace}/{each.name.rpartition('/')[2]}", each.queue, "its spec.queue")
         for each in membership.groups.values()
     ]
-    in_vain = [(who, queue) for who, names in named for queue in names - cluster.queues.keys() - {""}]
+    in_vain = [each for each in named if each[1] and each[1] not in cluster.queues]
     in_vain += _pods_in_vain(cluster)
-    near_to = {queue: " or ".join(near(queue, known)) for _, queue in in_vain}
+    near_to = {queue: " or ".join(near(queue, known)) for _, queue, _ in in_vain}
     return [
         Finding(
             "warning",
-            f"{who} names the queue {shortened(queue)}, which does not exist"
+            f"{who} names the queue {shortened(queue)}, which does not exist, in {where}"
             + (f": did you mean {near_to[queue]}?" if near_to[queue] else ""),
         )
-        for who, queue in sorted(in_vain)
+        for who, queue, where in sorted(in_vain)
     ]
 
 
-def _pods_in_vain(cluster: Cluster) -> Iterator[tuple[str, str]]:
+def _pods_in_vain(cluster: Cluster) -> Iterator[tuple[str, str, str]]:
     """Yields pods that name a missing queue, those of a namespace that name the same one together."""
     pods: dict[tuple[str, str], list[str]] = {}
     for pod in cluster.pods.values():
         if pod.queue and pod.queue not in cluster.queues:
             pods.setdefault((pod.namespace, pod.queue), []).append(pod.object)
     for (_, queue), objects in pods.items():
-        others = f", like {len(objects) - 1} more of its namespace," if len(objects) > 1 else ""
-        yield f"{min(objects)}{others}", queue
+        more = len(objects) - 1
+        others = f" (and {more} more pod{'s' * (more > 1)} of its namespace)" if more else ""
+        yield f"{min(objects)}{others}", queue, "its own annotation"

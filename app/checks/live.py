@@ -14,7 +14,7 @@ import msgspec
 
 from app.checks import webhooks
 from app.checks.bounds import bound_findings
-from app.checks.events import failed_evictions, pods_not_made, unanswered
+from app.checks.events import failed_evictions, pods_not_made, refused, unanswered
 from app.checks.finding import Finding, error, info, warning
 from app.checks.folder import resource_findings, resources_there
 from app.checks.requests import BROKEN, MOST, PAGE, Unreachable, all_objects, ask, first_page, get, objects, words
@@ -304,13 +304,17 @@ async def _events(client: KubeClient, _: Settings, live: Live) -> None:
     ours = sum(bool(named_in(str(event.get("message")))) for event in events)
     if events:
         told = f"{len(events)} events of pods that were not scheduled, by {', '.join(by)}"
-        live.findings.append(info(f"{told}: {ours} of them name a rule of Quotaward"))
+        why = f"{ours} of them name a rule of Quotaward" if ours else "they name other reasons than Quotaward's rules"
+        live.findings.append(info(f"{told}: {why}"))
+        unplaced = await objects(client, PODS, fieldSelector="spec.nodeName=", limit=str(MOST))
+        live.findings += refused(events, unplaced)
     _status, placed = await _events_because_of(client, "Scheduled")
     live.findings += unanswered(events, placed, time.time())
     _status, events = await _events_because_of(client, "ReclaimBlocked")
     live.findings += failed_evictions(events, time.time())
     _status, events = await _events_because_of(client, "FailedCreate")
-    live.findings += pods_not_made(events, time.time())
+    _status, made = await _events_because_of(client, "SuccessfulCreate")
+    live.findings += pods_not_made(events, made, time.time())
 
 
 async def _events_because_of(client: KubeClient, reason: str) -> tuple[int, list[dict[str, Any]]]:

@@ -15,7 +15,7 @@ from app.store.reservations import RESERVATIONS
 RBAC = "manifests/rbac"
 ROLES = ("ClusterRole", "ClusterRoleBinding")
 """Kinds of the two objects called quotaward that give it all rights but those to its Lease."""
-AGAIN = "apply your own overlay again (kubectl apply --server-side -k)"
+AGAIN = "apply your own overlay again (kubectl apply --server-side -k DIRECTORY)"
 
 
 @dataclass(frozen=True, slots=True)

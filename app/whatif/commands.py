@@ -6,13 +6,14 @@ from typing import Any
 
 import msgspec
 
-from policy.explain.remedy import ObjectChange, Path
+from policy.explain.remedy import ObjectChange
 
 PATCHED = {
     "ElasticQuota": "elasticquotas.scheduling.x-k8s.io",
     "Queue": "queues.scheduling.volcano.sh",
     "Job": "jobs.batch",
     "Namespace": "namespaces",
+    "Pod": "pods",
 }
 """Kinds whose fields kubectl can set as a remedy changes them, by kubectl's name."""
 
@@ -30,7 +31,7 @@ def commands(changes: Iterable[ObjectChange]) -> list[str]:
         named = [change.name, *(["-n", change.namespace] if change.namespace else [])]
         if change.removed and change.kind == "Pod":
             made.append(shlex.join(["kubectl", "delete", "pod", *named]))
-        elif change.kind in PATCHED and all(_can_be_patched(path) for path, _ in change.fields):
+        elif change.kind in PATCHED and change.fields and _can_be_patched(change):
             patch = msgspec.json.encode(nested(change, {})).decode()
             made.append(shlex.join(["kubectl", "patch", PATCHED[change.kind], *named, "--type", "merge", "-p", patch]))
         else:
@@ -38,8 +39,12 @@ def commands(changes: Iterable[ObjectChange]) -> list[str]:
     return made if all(command.isprintable() for command in made) else []
 
 
-def _can_be_patched(path: Path) -> bool:
-    return path[0] == "spec" or path[:2] == ("metadata", "annotations")
+def _can_be_patched(change: ObjectChange) -> bool:
+    """Whether all its fields can be set. Most of the spec of a pod cannot, once there is one."""
+    return all(
+        path[:2] == ("metadata", "annotations") or (path[0] == "spec" and change.kind != "Pod")
+        for path, _ in change.fields
+    )
 
 
 def nested(change: ObjectChange, document: dict[str, Any]) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def hints(cluster: Cluster, pod: Pod) -> tuple[Hint, ...]:
         return (Hint(text, target),)
     text = f"wait until nodes have room for {missing} members together, or add nodes"
     if most_if_empty(cluster, pod) < missing:
-        text = f"add nodes, as those that are there have room for fewer than {missing} members however empty they are"
+        text = f"add nodes: those that are there have room for fewer than {missing} members even if they were empty"
     return (Hint(text, "Node"),)
 
 

@@ -229,7 +229,7 @@ def _of_gang(cluster: Cluster, pod: Pod, times: Times) -> Iterator[NextStep]:
         text = f"{text}; it was not complete in time, and others go first for a while"
         yield NextStep("gang-backs-off", text, max(0.0, until - times.now))
     elif (most := gang_hints.most_if_empty(cluster, pod)) < (missing := gangs.missing(pod)):
-        why = f"nodes that take its members have room for {most} of the {missing} it lacks, however empty they are"
+        why = f"it lacks {missing} members, and the nodes have room for {most} of them even if they were empty"
         yield NextStep("gang-too-large", f"{text}; it cannot start: {why}")
     elif refused := gang_hints.refused_together(cluster, pod):
         yield NextStep("gang-refused", f"{text}; all together they would be refused: {refused.message}")

@@ -8,7 +8,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from policy.cluster.cluster import Cluster
-from policy.explain.remedy import Need, ObjectChange, Remedies, Remedy, corrected, end, listed, pods_to_end, raised
+from policy.explain.remedy import (
+    Need,
+    ObjectChange,
+    Path,
+    Remedies,
+    Remedy,
+    corrected,
+    end,
+    listed,
+    pods_to_end,
+    raised,
+)
 from policy.objects.pod import Pod
 from policy.objects.quantity import render
 from policy.objects.queue import ROOT, Queue
@@ -142,17 +153,26 @@ def opened(need: Need) -> Iterator[Remedy]:
 
 
 def _named_rightly(cluster: Cluster, pod: Pod, missing: str) -> Iterator[Remedy]:
-    """Suggests that the pod's namespace, if it names the missing queue, names the existing one that is most like it."""
-    membership = cluster.membership
-    namespace, group = membership.namespaces.get(pod.namespace), membership.groups.get((pod.namespace, pod.group))
-    named_by_others = {pod.queue, group.queue if group is not None else ""}
-    if namespace is None or namespace.queue != missing or missing in named_by_others:
-        return
+    """Suggests that whatever names the missing queue for the pod names the existing one that is most like it.
+
+    Nothing for a Job, which has the name in its template.
+    """
+    group = cluster.membership.groups.get((pod.namespace, pod.group))
     for meant in near(missing, sorted(cluster.queues))[:1]:
-        change = f"set the annotation {QUEUE_NAME} of Namespace {namespace.name} to {meant}"
-        text = f"{change}, if that is the queue that is meant"
-        fields = ((("metadata", "annotations", QUEUE_NAME), meant),)
-        yield Remedy("queue-name", text, (ObjectChange("Namespace", "", namespace.name, fields),))
+        fields: tuple[tuple[Path, str], ...] = ((("metadata", "annotations", QUEUE_NAME), meant),)
+        field = f"the annotation {QUEUE_NAME}"
+        if pod.queue == missing:
+            if pod.stands_for is not None:
+                return
+            title, change = pod.object, ObjectChange("Pod", pod.namespace, pod.name, fields)
+        elif group is not None and group.queue == missing:
+            kind, _, name = group.name.partition("/")
+            title, field = f"PodGroup {pod.namespace}/{name}", "spec.queue"
+            change = ObjectChange(kind, pod.namespace, name, ((("spec", "queue"), meant),))
+        else:
+            title, change = f"Namespace {pod.namespace}", ObjectChange("Namespace", "", pod.namespace, fields)
+        text = f"set {field} of {title} to {meant}, if that is the queue that is meant"
+        yield Remedy("queue-name", text, (change,))
 
 
 def placed(need: Need) -> Iterator[Remedy]:

@@ -115,9 +115,10 @@ def test_bounds_and_names_of_queues_are_compared(cluster, check):
     cluster.api.create(mistyped)
     cluster.api.patch("namespaces", namespace, {"metadata": {"annotations": {QUEUE_NAME: "nowhere"}}})
     _, lines = check()
-    assert f"warning: Namespace {namespace} names the queue nowhere, which does not exist" in lines
-    own = f"warning: Pod {namespace}/p names the queue reserch, which does not exist: did you mean research?"
-    assert own in lines
+    gone = f"warning: Namespace {namespace} names the queue nowhere, which does not exist"
+    assert f"{gone}, in its annotation {QUEUE_NAME}" in lines
+    own = f"warning: Pod {namespace}/p names the queue reserch, which does not exist, in its own annotation"
+    assert f"{own}: did you mean research?" in lines
     assert any(line.startswith(f"warning: ElasticQuota {namespace}/quota: Invalid: min exceeds max") for line in lines)
     assert any(
         line.startswith("warning: min of all elastic quotas is 8 of cpu, but the nodes have 4") for line in lines

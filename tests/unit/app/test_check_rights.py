@@ -5,7 +5,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from app.checks.extender import extender
-from app.checks.rights import rights, rights_to_delete, rights_to_start_jobs
+from app.checks.rights import lack, rights, rights_to_delete, rights_to_start_jobs
 from app.cli import app
 from app.job_kinds import SHIPPED
 from app.settings import LeaderSettings, ReclaimSettings
@@ -76,6 +76,31 @@ def test_a_quotaward_that_does_not_answer_is_a_warning_of_one_line():
     assert finding.severity == "warning"
     assert finding.text.startswith(f"no Quotaward answers at {url}: ")
     assert len(finding.text.splitlines()) == 1
+
+
+def test_without_an_address_it_is_said_how_to_forward_one(monkeypatch):
+    monkeypatch.setattr("app.checks.extender.DEFAULT_SERVER", url := f"http://127.0.0.1:{free_port()}")
+    [finding] = extender("")
+    assert finding.severity == "info"
+    said = f"no Quotaward was asked, as none is forwarded to {url}: connection refused. To reach the one in a cluster, "
+    assert finding.text.startswith(f"{said}run kubectl -n quotaward-system port-forward ")
+
+
+def test_an_address_that_is_not_named_is_the_usual_one(monkeypatch, tmp_path):
+    file = tmp_path / "kubeconfig"
+    file.write_text(kubeconfig(f"http://127.0.0.1:{free_port()}"))
+    monkeypatch.setattr("app.checks.extender.DEFAULT_SERVER", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.delenv("QUOTAWARD_SERVER", raising=False)
+    done = CliRunner().invoke(app, ["check", "--cluster", "--kubeconfig", str(file)])
+    assert done.output.splitlines()[-1] == "1 error, 0 warnings"
+
+
+def test_a_right_that_is_missing_is_given_back_from_a_folder_to_be_named():
+    [right] = [each for each in rights(LeaderSettings()) if str(each) == "patch pods/status"]
+    assert lack("q", right).text == (
+        "q may not patch pods/status: apply your own overlay again (kubectl apply --server-side -k DIRECTORY), which"
+        " has it"
+    )
 
 
 def test_an_api_server_that_does_not_answer_is_an_error_of_one_line(tmp_path):

@@ -109,9 +109,26 @@ def test_a_namespace_that_mistypes_its_queue_is_told_which_it_may_mean():
     patch = f'{{"metadata":{{"annotations":{{"{QUEUE}":"search"}}}}}}'
     assert remedy["commands"] == [f"kubectl patch namespaces b --type merge -p '{patch}'"]
     assert "b/p" in admitted(client, remedy["change"])
-    own = pod("p", "b", metadata={"annotations": {QUEUE: "serch"}})
-    told = client_of(store_with(*items[:3], own)).get("/api/v1/pods/b/p").json()
-    assert [each["text"] for each in told["remedies"]] == ["create Queue serch"]
+
+
+PATCHED = f"""kubectl patch pods p -n b --type merge -p '{{"metadata":{{"annotations":{{"{QUEUE}":"search"}}}}}}'"""
+
+
+@pytest.mark.parametrize(
+    ("named_by", "what", "command"),
+    [
+        ([pod("p", "b", metadata={"annotations": {QUEUE: "serch"}})], f"the annotation {QUEUE} of Pod b/p", PATCHED),
+        ([volcano_group("b", "serch"), pod("p", "b", metadata=IN_GROUP)], "spec.queue of PodGroup b/g", None),
+    ],
+    ids=["pod", "group"],
+)
+def test_a_pod_or_a_group_that_mistypes_its_queue_is_told_which_it_may_mean(named_by, what, command):
+    client = client_of(store_with(node("n1", **cpus(9)), queue("search"), *named_by))
+    first, second = client.get("/api/v1/pods/b/p").json()["remedies"]
+    assert first["text"] == f"set {what} to search, if that is the queue that is meant"
+    assert first["commands"] == ([command] if command else [])
+    assert "b/p" in admitted(client, first["change"])
+    assert second["text"] == "create Queue serch"
 
 
 def test_a_resource_that_no_node_lists_is_not_judged_and_no_node_is_suggested():

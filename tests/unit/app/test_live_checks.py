@@ -6,12 +6,14 @@ import threading
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import msgspec
 import pytest
 
-from app.checks.events import RECENT, failed_evictions, pods_not_made, unanswered
+from app.checks.events import RECENT, failed_evictions, pods_not_made, refused, unanswered
 from app.checks.extender import extender
 from app.checks.webhooks import webhook_findings
 from app.client import HANGS
+from app.store.pod_object import PodObject
 from app.times import rfc3339
 from tests.access.certificates import Authority
 
@@ -54,7 +56,7 @@ def test_a_scheduler_that_has_placed_a_pod_since_needs_nobody_to_act(later, plac
     [found] = unanswered([event(REFUSED), *later], placed, NOW)
     assert found.severity == ("info" if over else "warning")
     assert found.text.endswith(
-        ". It has placed a pod since, so this is over if it asks that address about all pods"
+        ". It has placed a pod since: if it has to ask that address about every pod, this is over"
         if over
         else ". If a pod that names this scheduler has got a node since, this is over"
     )
@@ -122,10 +124,53 @@ def test_the_latest_pod_that_was_not_made_for_want_of_an_answer_is_told():
     whose = {"kind": "ReplicaSet", "namespace": "a", "name": "train-1"}
     old = event(NOT_MADE, ago=40, involvedObject=whose | {"name": "other"})
     beyond = event('Error creating: pods "p" is forbidden: exceeded quota: q', ago=1, involvedObject=whose)
-    [found] = pods_not_made([old, event(NOT_MADE, involvedObject=whose), beyond, {}], NOW)
+    [found] = pods_not_made([old, event(NOT_MADE, involvedObject=whose), beyond, {}], [], NOW)
     assert found.severity == "warning"
     assert found.text == f"10 s ago no pod could be created for ReplicaSet a/train-1: {NOT_MADE}"
-    assert list(pods_not_made([event(NOT_MADE, ago=RECENT + 1), beyond, {}], NOW)) == []
+    assert list(pods_not_made([event(NOT_MADE, ago=RECENT + 1), beyond, {}], [], NOW)) == []
+
+
+def test_pods_that_were_made_since_mean_that_it_is_over():
+    train, other = ({"kind": "ReplicaSet", "namespace": "a", "name": name} for name in ("train", "other"))
+    failed = event(NOT_MADE, involvedObject=train)
+    earlier = event("Created pod: train-1", ago=11, involvedObject=train)
+    elsewhere = event("Created pod: other-1", ago=9, involvedObject=other)
+    [found] = pods_not_made([failed], [earlier, elsewhere, {}], NOW)
+    assert found.severity == "warning"
+    since = event("Created pod: train-2", ago=9, involvedObject=train)
+    [found] = pods_not_made([failed], [since, earlier], NOW)
+    assert found.severity == "info"
+    assert found.text.endswith(f"{NOT_MADE}. A pod was created for it since, so this is over")
+    still = event(NOT_MADE, ago=40, involvedObject=other | {"name": "still"})
+    [found] = pods_not_made([failed, still], [since], NOW)
+    assert (found.severity, "a/still" in found.text) == ("warning", True)
+
+
+def unplaced(*names):
+    items = [{"metadata": {"namespace": "a", "name": name, "uid": f"uid-{name}"}} for name in names]
+    return [msgspec.convert(item, PodObject) for item in items]
+
+
+def tried(name, message, ago=10.0):
+    return event(message, ago=ago, involvedObject={"namespace": "a", "name": name, "uid": f"uid-{name}"})
+
+
+def test_each_rule_that_pods_wait_for_is_told_with_an_example_and_what_to_type():
+    gang = "Gang minimum cannot be placed yet"
+    events = [
+        *(tried(name, f"0/2 nodes are available: 2 {gang}.") for name in ("g-2", "g-0", "g-1", "gone")),
+        tried("m", "0/2 nodes are available: 2 Insufficient cpu.", ago=40),
+        tried("m", OURS, ago=20),
+        tried("n", OURS, ago=40),
+        tried("n", "0/2 nodes are available: 2 Insufficient cpu."),
+        {},
+    ]
+    found = list(refused(events, unplaced("g-1", "g-2", "g-0", "m", "n", "untried")))
+    assert {each.severity for each in found} == {"info"}
+    assert [each.text for each in found] == [
+        "1 pod waits for the rule elastic-quota-max (ElasticQuota max exceeded), such as a/m: quotaward explain a/m",
+        f"3 pods wait for the rule gang-minimum ({gang}), such as a/g-0: quotaward explain a/g-0",
+    ]
 
 
 def test_a_server_that_hangs_is_told_without_the_words_of_a_library(monkeypatch):

@@ -107,7 +107,7 @@ def test_a_gang_that_no_empty_node_would_help_is_not_told_to_wait_for_room():
     gang = [group("b", 3), refused(member("p"), "1 Gang minimum cannot be placed yet."), member("m1"), member("m2")]
     told = steps(*FULL, *gang)
     assert "gang-waiting" not in told
-    why = "nodes that take its members have room for 2 of the 3 it lacks, however empty they are"
+    why = "it lacks 3 members, and the nodes have room for 2 of them even if they were empty"
     assert told["gang-too-large"].endswith(f"0 are ready, 3 wait; it cannot start: {why}")
     assert "gang-waiting" in steps(*FULL, node("n2", **cpus(1)), *gang)
     assert "gang-too-large" in steps(*FULL, tainted(node("n2", **cpus(1)), "key"), *gang)

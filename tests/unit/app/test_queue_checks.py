@@ -78,16 +78,20 @@ def test_whoever_names_a_queue_that_does_not_exist_is_named(folder):
     mine = pod("p", metadata={"name": "p", "namespace": "b", "annotations": {QUEUE: "gone"}})
     also = [pod(f"p{each}", "c", metadata={"annotations": {QUEUE: "gon"}}) for each in range(3)]
     known = queue("q"), queue("typos"), queue("gong")
+    own = "which does not exist, in its own annotation"
     found = found_of(folder, *known, namespace("a", **{QUEUE: "typo", ALLOWED: "q, other"}), group, mine, *also)
     assert found == [
-        ("warning", "Namespace a names the queue other, which does not exist"),
-        ("warning", "Namespace a names the queue typo, which does not exist: did you mean typos?"),
-        ("warning", "Pod b/p names the queue gone, which does not exist: did you mean gong?"),
         (
             "warning",
-            "Pod c/p0, like 2 more of its namespace, names the queue gon, which does not exist: did you mean gong?",
+            "Namespace a names the queue other, which does not exist, in its annotation quotaward.dev/allowed-queues",
         ),
-        ("warning", "PodGroup a/g names the queue nowhere, which does not exist"),
+        (
+            "warning",
+            f"Namespace a names the queue typo, which does not exist, in its annotation {QUEUE}: did you mean typos?",
+        ),
+        ("warning", "Pod b/p names the queue gone, which does not exist, in its own annotation: did you mean gong?"),
+        ("warning", f"Pod c/p0 (and 2 more pods of its namespace) names the queue gon, {own}: did you mean gong?"),
+        ("warning", "PodGroup a/g names the queue nowhere, which does not exist, in its spec.queue"),
     ]
 
 
