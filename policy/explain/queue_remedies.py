@@ -11,7 +11,6 @@ from policy.cluster.cluster import Cluster
 from policy.explain.remedy import (
     Need,
     ObjectChange,
-    Path,
     Remedies,
     Remedy,
     corrected,
@@ -155,12 +154,11 @@ def opened(need: Need) -> Iterator[Remedy]:
 def _named_rightly(cluster: Cluster, pod: Pod, missing: str) -> Iterator[Remedy]:
     """Suggests that whatever names the missing queue for the pod names the existing one that is most like it.
 
-    Nothing for a Job, which has the name in its template.
+    Nothing for a Job, whose queue is written in its template.
     """
     group = cluster.membership.groups.get((pod.namespace, pod.group))
     for meant in near(missing, sorted(cluster.queues))[:1]:
-        fields: tuple[tuple[Path, str], ...] = ((("metadata", "annotations", QUEUE_NAME), meant),)
-        field = f"the annotation {QUEUE_NAME}"
+        field, fields = f"the annotation {QUEUE_NAME}", ((("metadata", "annotations", QUEUE_NAME), meant),)
         if pod.queue == missing:
             if pod.stands_for is not None:
                 return

@@ -383,7 +383,7 @@ def closed_on_the_way(ledger: QueueLedger, name: str) -> Queue | None:
 def _to_open(ledger: Ledger, pod: Pod, _refused: Sequence[str], _asked: Resources) -> tuple[Hint, ...]:
     name = ledger.queue_of(pod)
     if ledger.queues.known(name).queue is None:
-        return (Hint(f"create {QUEUE} {name}, or choose a queue that exists", f"{QUEUE} {name}"),)
+        return (Hint(f"choose a queue that exists, or create {QUEUE} {name}", f"{QUEUE} {name}"),)
     shut = closed_on_the_way(ledger.queues, name)
     if shut is None:
         return ()

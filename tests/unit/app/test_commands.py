@@ -27,5 +27,11 @@ def test_no_command_is_offered_for_a_name_that_kubectl_or_a_terminal_misreads(na
         assert commands([change]) == []
 
 
+def test_nor_for_a_field_of_a_pod_that_stays_as_it_is():
+    field, annotation = ("spec", "nodeSelector"), ("metadata", "annotations", "a")
+    assert commands([ObjectChange("Pod", "a", "p", ((field, None),))]) == []
+    assert len(commands([ObjectChange("Pod", "a", "p", ((annotation, "b"),))])) == 1
+
+
 def test_nor_for_a_resource_that_a_terminal_would_take_for_something_else():
     assert commands(changes("q", resource="\x9b201~reboot")) == []
