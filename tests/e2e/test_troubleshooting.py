@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs/troubleshooting.md").read_text()
 PAGE = TEXT.partition("\n## When something is broken\n")[2]
 SECTION = re.compile(r"^### ([^\n]+)\n(.*?)(?=^### |\Z)", re.MULTILINE | re.DOTALL)
-BLOCK = re.compile(r"(?:^ {4}\S.*\n)+", re.MULTILINE)
+BLOCK = re.compile(r"(?:^ {4,}\S.*\n)+", re.MULTILINE)
 FORWARD, *FIRST = BLOCK.findall(TEXT)[0].split("\n")
 """What the page says to type first, whatever is wrong: forwarding a port takes a kubelet, so here it is not typed."""
 SECTIONS = {
@@ -53,8 +53,12 @@ class Operator:
 
     def sees(self, section: str, *expected: str) -> None:
         """Types what the page begins with, and then the first commands of a section, until they show all of this."""
-        self._shows(self._named(FIRST), expected, enough=expected)
+        self.sees_at_once(*expected)
         self._shows(self._commands(section)[0], expected)
+
+    def sees_at_once(self, *expected: str) -> None:
+        """Types what the page begins with, until it shows all of this."""
+        self._shows(self._named(FIRST), expected, enough=expected)
 
     def _shows(self, commands: list[str], expected: tuple[str, ...], enough: tuple[str, ...] = ()) -> None:
         """Types commands, two at most, until they show all of this."""
@@ -199,7 +203,7 @@ def test_a_gang_that_is_too_large(operator):
     operator.names |= {"NAMESPACE": team, "POD": "huge-0"}
     section = "A pod group is larger than the cluster"
     rule = "3 pods wait for the rule gang-minimum (Gang minimum cannot be placed yet), such as "
-    operator.sees(section, f"{rule}{team}/huge-0: quotaward explain {team}/huge-0")
+    operator.sees_at_once(f"{rule}{team}/huge-0: quotaward explain {team}/huge-0")
     never = "it cannot start: it lacks 3 members, and the nodes have room for 2 of them even if they were empty"
     operator.sees(
         section, "minimum 3, ready 0, pending 3", never, f"lower the minimum of PodGroup {team}/huge from 3 to"
@@ -232,7 +236,7 @@ def test_a_webhook_that_keeps_pods_from_being_made(operator, tmp_path):
         operator.sees("A webhook hangs", made, 'failed calling webhook "audit.example.com"', asked)
         operator.cures("A webhook hangs")
         wait_until(lambda: operator.api.items("pods", team), "the pod is made")
-        operator.sees("A webhook hangs", made, "A pod was created for it since, so this is over")
+        operator.sees_at_once(made, "A pod was created for it since, so this is over")
         operator._typed(["kubectl replace --force -f " + operator.names["FILE"]])
         assert operator.api.request("GET", AUDIT)["webhooks"][0]["failurePolicy"] == "Fail"
 
