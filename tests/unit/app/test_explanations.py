@@ -122,7 +122,7 @@ PATCHED = f"""kubectl patch pods p -n b --type merge -p '{{"metadata":{{"annotat
     ],
     ids=["pod", "group"],
 )
-def test_a_pod_or_a_group_that_mistypes_its_queue_is_told_which_it_may_mean(named_by, what, command):
+def test_a_pod_or_group_that_mistypes_its_queue_is_told_what_it_may_mean(named_by, what, command):
     client = client_of(store_with(node("n1", **cpus(9)), queue("search"), *named_by))
     first, second = client.get("/api/v1/pods/b/p").json()["remedies"]
     assert first["text"] == f"set {what} to search, if that is the queue that is meant"

@@ -155,7 +155,7 @@ def tried(name, message, ago=10.0):
     return event(message, ago=ago, involvedObject={"namespace": "a", "name": name, "uid": f"uid-{name}"})
 
 
-def test_each_rule_that_pods_wait_for_is_told_with_an_example_and_what_to_type():
+def test_each_rule_that_pods_wait_for_is_told_with_what_to_type():
     gang = "Gang minimum cannot be placed yet"
     events = [
         *(tried(name, f"0/2 nodes are available: 2 {gang}.") for name in ("g-2", "g-0", "g-1", "gone")),

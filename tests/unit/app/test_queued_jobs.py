@@ -172,7 +172,7 @@ def test_a_job_is_explained_as_a_pod_is():
     assert "raise max of cpu in ElasticQuota a/quota from 2 to at least 4" in told["summary"]
 
 
-def test_a_job_that_mistypes_its_queue_is_told_to_choose_one_that_exists_first():
+def test_a_job_that_mistypes_its_queue_is_told_to_choose_one_that_exists():
     store = world(job("train", annotations={QUEUE: "serch"}), queue("search"))
     told = client_of(store).get("/api/v1/jobs/a/train").json()
     assert [each["text"] for each in told["remedies"]] == ["choose a queue that exists, or create Queue serch"]
