@@ -99,7 +99,7 @@ def test_nobody_goes_for_a_plan_whose_node_is_lost():
     assert list(cluster.reservations.plans) == []
 
 
-def test_a_job_that_its_part_as_last_known_refuses_is_asked_again_before_the_next_one_starts():
+def test_a_job_that_its_part_as_last_known_refuses_is_asked_before_the_next_start():
     """After the start of the first, it is not known what is left for its namespace. The last is alike, but younger."""
     cluster = Cluster(settle_time=0)
     for node in ("n1", "n2"):
