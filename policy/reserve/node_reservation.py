@@ -4,7 +4,7 @@ Seed: reserve action (Node selection strategy, Reserve logic). All or nothing: a
 the job could start with them, or none. A place once chosen is kept as long as the node is there and fit for it.
 """
 
-from collections.abc import Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -92,7 +92,7 @@ def decide_steps(cluster: Cluster, job: Job, terms: Terms, now: float) -> Steps[
         others = job.waiting if own else starving.members_waiting(cluster, job, seconds, now)
         why_not = yield from _add_members_steps(cluster, search, job, others, missing, terms, now, early=early)
     else:
-        why_not = _refused(cluster, job, kept, early=early)
+        why_not = yield from _refused_steps(cluster, job, kept, early=early)
     if why_not is not None:
         return why_not
     yield
@@ -102,7 +102,8 @@ def decide_steps(cluster: Cluster, job: Job, terms: Terms, now: float) -> Steps[
         if not (yield from _can_be_promised_steps(cluster, job, search.places, now)):
             return ReserveDecision(job, (), NO_PROMISE, "no start can be promised to it, or it has room already")
         yield
-        if (refused := _refused_beside(cluster, job, [place.pod for place in search.places])) is not None:
+        pods = [place.pod for place in search.places]
+        if (refused := (yield from _refused_beside_steps(cluster, job, pods))) is not None:
             return refused
     return ReserveDecision(job, search.places)
 
@@ -183,8 +184,8 @@ def _others_reserve_steps(
 
 def _reserving_beside_steps(cluster: Cluster, job: Job, line: Key | None) -> Steps[list[Job]]:
     """Returns other jobs of the same line that have reserved nodes."""
-    reserved = cluster.reservations.reserved
-    keys = {(each.pod.namespace, each.job) for each in reserved if cluster.reservations.is_reserved(each)}
+    found = yield from _reserved_steps(cluster, lambda *_: True)
+    keys = {(each.pod.namespace, each.job) for each, _ in found}
     others = yield from _jobs_steps(cluster, sorted(keys - {(job.namespace, job.name)}))
     return [each for each in others.values() if _line(cluster, each) == line]
 
@@ -237,7 +238,7 @@ def _add_members_steps(  # noqa: PLR0911 - one answer each
     if len(chosen) < missing:
         return ReserveDecision(job, (), TOO_LARGE, "no node could take it, however empty")
     yield
-    refused = _refused(cluster, job, [*kept, *chosen], early=early)
+    refused = yield from _refused_steps(cluster, job, [*kept, *chosen], early=early)
     if refused is not None:
         return refused
     spare = yield from _spare_nodes_steps(cluster, job, terms, now, early=early)
@@ -257,51 +258,63 @@ def _kinds(pods: Iterable[Pod]) -> set[Hashable]:
     return {(frozenset(pod.request.items()), pod.constraints) for pod in unlike.values()}
 
 
-def _refused(cluster: Cluster, job: Job, pods: list[Pod], *, early: bool) -> ReserveDecision | None:
+def _refused_steps(cluster: Cluster, job: Job, pods: list[Pod], *, early: bool) -> Steps[ReserveDecision | None]:
     """Refuses these pods if the rules do; before a job starves, together with those who have reserved nodes already."""
     before: list[Pod] = []
     if early:
         if len(_kinds(pods)) > MOST_KINDS:
             return ReserveDecision(job, (), NO_PROMISE, "its members are of too many kinds to promise it a start")
-        before = _reserved_before(cluster, job)
+        before = yield from _reserved_before_steps(cluster, job)
         if len(before) > MOST_BEFORE:
             return ReserveDecision(job, (), REFUSED, "nodes are reserved for too many pods of its quota or queue")
     refused = refused_together(cluster, cluster.job_members.asking([*before, *pods]))
     return ReserveDecision(job, (), REFUSED, f"it would be refused: {refused.message}") if refused else None
 
 
-def _reserved_before(cluster: Cluster, job: Job) -> list[Pod]:
+def _reserved_before_steps(cluster: Cluster, job: Job) -> Steps[list[Pod]]:
     """Returns pods of other jobs of its quota or queue for which nodes were reserved before they were for this job."""
     reserved, line = cluster.reservations.reserved, _line(cluster, job)
     first = min(map(turn_of, reserved.of_job(job.namespace, job.name)), default=None)
-    found = []
-    for each in reserved:
+
+    def is_before(each: Reservation, pod: Pod) -> bool:
         is_own = (each.pod.namespace, each.job) == (job.namespace, job.name)
-        if is_own or not cluster.reservations.is_reserved(each) or (first is not None and turn_of(each) > first):
-            continue
-        pod = cluster.reservations.pod_of(each)
-        if pod is None:
-            continue
-        if pod.namespace == job.namespace or line_of(cluster, pod) == line:
-            found.append(pod)
-    return found
+        is_later = first is not None and turn_of(each) > first
+        return not (is_own or is_later) and (pod.namespace == job.namespace or line_of(cluster, pod) == line)
+
+    found = yield from _reserved_steps(cluster, is_before, MOST_BEFORE + 1)
+    return [pod for _, pod in found]
 
 
-def _refused_beside(cluster: Cluster, job: Job, pods: list[Pod]) -> ReserveDecision | None:
+def _refused_beside_steps(cluster: Cluster, job: Job, pods: list[Pod]) -> Steps[ReserveDecision | None]:
     """Refuses these pods if the rules do beside all who have reserved nodes and share a bound with them.
 
     That may be the bound of the pool that quotas lend from, or of a queue above their queues. Only so many are looked
     at, and only once a start could be promised: it takes longer than all that is asked before.
     """
-    line, beside = _line(cluster, job), list[Pod]()
-    for each in cluster.reservations.reserved:
-        pod = cluster.reservations.pod_of(each) if cluster.reservations.is_reserved(each) else None
-        if len(beside) < MOST_BESIDE and pod is not None and _share_a_bound(cluster, job, line, pod):
-            beside.append(pod)
+    line = _line(cluster, job)
+    share_a_bound = partial(_share_a_bound, cluster, job, line)
+    found = yield from _reserved_steps(cluster, lambda _, pod: share_a_bound(pod), MOST_BESIDE)
+    beside = [pod for _, pod in found]
     asking = cluster.job_members.asking
     refused = refused_together(cluster, asking(pods), asking(beside))
     text = "beside those who have reserved nodes it would be refused"
     return ReserveDecision(job, (), REFUSED, f"{text}: {refused.message}") if refused else None
+
+
+def _reserved_steps(
+    cluster: Cluster, is_meant: Callable[[Reservation, Pod], bool], most: float = inf
+) -> Steps[list[tuple[Reservation, Pod]]]:
+    """Returns nodes that are reserved, and for whom, of those that are meant the first so many."""
+    found: list[tuple[Reservation, Pod]] = []
+    for number, each in enumerate(list(cluster.reservations.reserved)):
+        if len(found) >= most:
+            break
+        if number % STEP == STEP - 1:
+            yield
+        pod = cluster.reservations.pod_of(each) if cluster.reservations.is_reserved(each) else None
+        if pod is not None and is_meant(each, pod):
+            found.append((each, pod))
+    return found
 
 
 def _share_a_bound(cluster: Cluster, job: Job, line: Key | None, pod: Pod) -> bool:

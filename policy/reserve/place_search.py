@@ -14,6 +14,7 @@ from policy.nodes.packing import depends_on_others
 from policy.objects import signature
 from policy.objects.job import Job
 from policy.objects.pod import Pod, turn
+from policy.objects.reservation import Reservation
 from policy.objects.resources import Resources, subtract
 from policy.preemption.preemptors import Shape, shape_of
 from policy.quota.exempt_from_eviction import SYSTEM_OWNERS
@@ -51,7 +52,6 @@ class Search:
         self._everywhere = everywhere
         self._soonest_from = soonest_from
         self._own = {each.node for each in cluster.reservations.reserved.of_job(job.namespace, job.name)}
-        self._of_others = _reserved_for_others(cluster, job)
         self._one_by_one = False
         self._standing = {pod.uid for pod in job.standing}
         self._places: dict[str, Place] = {}
@@ -243,8 +243,10 @@ class Search:
     def _room_beside_others(self, node: str) -> dict[str, int]:
         """Returns what is left of a node's empty room beside what is reserved for other jobs."""
         room = dict(self._empty_room(node))
-        for request in () if self._everywhere else self._of_others.get(node, ()):
-            subtract(room, request)
+        reservations = self._cluster.reservations
+        for each in () if self._everywhere else reservations.reserved.on(node):
+            if _is_for_another(self._cluster, self._job, each):
+                subtract(room, reservations.request_of(each))
         return room
 
     def _put(self, pod: Pod, node: str) -> None:
@@ -282,17 +284,14 @@ def nodes_open_to(cluster: Cluster, job: Job) -> Mask:
         for uid, placed in others
         if cluster.reservations.is_held_for(uid) or uid in cluster.gangs.holds or placed.pod.priority >= job.priority
     }
-    reserved = _reserved_for_others(cluster, job).keys() if cluster.rules.whole_nodes else set[str]()
+    known = cluster.reservations.reserved if cluster.rules.whole_nodes else ()
+    reserved = {each.node for each in known if _is_for_another(cluster, job, each)}
     return table.attributes.ready() & ~table.mask_of(promised | reserved)
 
 
-def _reserved_for_others(cluster: Cluster, job: Job) -> dict[str, list[Resources]]:
-    """Returns what is reserved for members of other jobs, by node."""
-    found: dict[str, list[Resources]] = {}
-    for each in cluster.reservations.reserved:
-        if (each.pod.namespace, each.job) != (job.namespace, job.name) and cluster.reservations.is_reserved(each):
-            found.setdefault(each.node, []).append(cluster.reservations.request_of(each))
-    return found
+def _is_for_another(cluster: Cluster, job: Job, each: Reservation) -> bool:
+    """Whether a node is reserved for a member of another job."""
+    return (each.pod.namespace, each.job) != (job.namespace, job.name) and cluster.reservations.is_reserved(each)
 
 
 def _covers(room: Resources, request: Resources) -> bool:

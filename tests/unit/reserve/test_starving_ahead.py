@@ -1,15 +1,19 @@
 """``reserve.ahead``: the first jobs of a line get reserved nodes before they starve, if their start can be promised."""
 
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from policy.cluster.run_times import RunTimes
+from policy.objects.job import ALONE
 from policy.objects.membership import Namespace
 from policy.objects.pod import Unschedulable
 from policy.objects.queue import Queue
 from policy.reserve import node_reservation
+from policy.reserve.node_reservation import decide_steps, reservation_of
+from policy.reserve.place_search import STEP, Place
 from policy.reserve.starving import Terms
 from policy.simulate.simulation import Simulation
 from policy.stepwise import at_once
@@ -265,6 +269,48 @@ def test_no_more_is_reserved_at_a_time_than_what_jobs_of_other_lines_share_admit
 def test_of_other_lines_no_more_than_so_many_pods_are_looked_at(monkeypatch):
     monkeypatch.setattr(node_reservation, "MOST_BESIDE", 0)
     assert set(after(of_two_lines(below_one_queue))) == {"of a", "of b"}
+
+
+def beside_many(number):
+    """A job waits, and so many nodes are reserved for others, of another line."""
+    others = [waiting(f"other {each}", namespace="b") for each in range(number)]
+    cluster = world(*full_nodes(number + 1), *others, young("own"))
+    for at, each in enumerate(others):
+        place = Place(each, f"n{at}")
+        cluster.upsert_reservation(reservation_of(cluster.groups.job("b", f"{ALONE}{each.name}"), place, NOW))
+    return cluster
+
+
+def looks(cluster, monkeypatch):
+    """How often it is asked between two pauses whether a node is still reserved, while a node is found for the job."""
+    counts, is_reserved = [0], cluster.reservations.is_reserved
+    job = cluster.groups.job("a", f"{ALONE}own")
+
+    def counted(each):
+        counts[-1] += 1
+        return is_reserved(each)
+
+    cluster.reservations.nodes.on("n0")  # else it is found out in the first step
+    monkeypatch.setattr(cluster.reservations, "is_reserved", counted)
+    work = decide_steps(cluster, job, AHEAD, NOW)
+    with suppress(StopIteration):
+        while True:
+            next(work)
+            counts.append(0)
+    return counts
+
+
+def test_of_many_reserved_nodes_a_few_are_looked_at_between_two_pauses(monkeypatch):
+    counts = looks(beside_many(3 * STEP), monkeypatch)
+    assert sum(counts) >= 6 * STEP, "those before it, and those beside it"
+    assert max(counts) <= STEP
+
+
+def test_no_more_pods_beside_a_job_are_looked_at_than_are_asked_about(monkeypatch):
+    monkeypatch.setattr(node_reservation, "MOST_BESIDE", 1)
+    cluster = beside_many(STEP)
+    from_one_pool(cluster)
+    assert looks(cluster, monkeypatch)[-1] == 1
 
 
 def test_a_job_behind_too_many_pods_with_reserved_nodes_gets_none(monkeypatch):
