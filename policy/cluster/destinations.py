@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from policy.cluster.by_node import ByNode
 from policy.nodes import fit
-from policy.objects.resources import NOTHING
+from policy.objects.resources import NOTHING, is_lighter
 
 if TYPE_CHECKING:
     from policy.cluster.cluster import Cluster
@@ -19,9 +19,14 @@ if TYPE_CHECKING:
 
 
 class Destinations:
-    """The nodes that matter to waiting pods, whether these are expected there now or not."""
+    """The nodes that matter to waiting pods, whether these are expected there now or not.
+
+    ``outgrown`` are UIDs of pods that request more than when they were promised their node. They are not expected there
+    until the rules admit them: whoever resizes a pod asks no rule, and may have promised to it what others guarantee.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
+        self.outgrown: set[str] = set()
         self._of = ByNode()
         self._cluster = cluster
 
@@ -51,9 +56,25 @@ class Destinations:
         expected = cluster.gangs.node_for(pod.uid) or (destination if self.may_come(pod, destination) else "")
         return "" if pod.terminating else expected
 
+    def see_resized(self, pod: Pod, before: Pod | None) -> None:
+        """Sees a waiting pod. One that requests more than before outgrows its node, unless it has a new one since."""
+        held = self._cluster.reservations.held.get(pod.uid)
+        if before is None or not (held or before.nominated_node == pod.nominated_node != ""):
+            self.outgrown.discard(pod.uid)
+        elif is_lighter(_written(before), _written(pod)):
+            self.outgrown.add(pod.uid)
+
+    def is_admitted(self, uid: str) -> None:
+        """Notes that the rules admit a pod as it is now, so that it is expected again."""
+        if uid in self.outgrown:
+            self.outgrown.discard(uid)
+            if uid in self._cluster.pods:
+                self.place(self._cluster.pods[uid])
+
     def forget(self, uid: str) -> None:
         """Forgets a pod that waits no more, or is gone."""
         self._of.put(uid, ())
+        self.outgrown.discard(uid)
 
     def nodes_of(self, uid: str) -> frozenset[str]:
         """Returns the nodes that matter to a waiting pod."""
@@ -71,11 +92,12 @@ class Destinations:
     def may_come(self, pod: Pod, name: str) -> bool:
         """Whether a waiting pod may still come to a node that it is expected on.
 
-        It may not while another gate than ours holds it, or while it is being deleted. Nor may it come to a node that
-        is gone, is not ready, or could not take it even if it were empty, like a cordoned one.
+        It may not while another gate than ours holds it, while it is being deleted, or once it has outgrown the node.
+        Nor may it come to one that is gone, is not ready, or could not take it even if it were empty, like a cordoned
+        one.
         """
         table = self._cluster.table
-        if not name or pod.terminating or pod.gated:
+        if not name or pod.terminating or pod.gated or pod.uid in self.outgrown:
             return False
         node = table.node(name)
         if node is None or not node.ready or not fit.fits_if_empty_on(table, pod, name):
@@ -86,3 +108,8 @@ class Destinations:
         """Checks again the pods that are expected on a node: whether they may come to it may have changed."""
         for uid in self._of.pods_of(name):
             self._cluster.states.stand_again(uid)
+
+
+def _written(pod: Pod) -> Resources:
+    """Returns what a pod itself requests: its user does not resize it when devices of its claims become known."""
+    return pod.needs.request if pod.needs is not None else pod.request

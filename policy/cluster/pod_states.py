@@ -39,6 +39,7 @@ class PodStates:
     def see_pending(self, pod: Pod, before: Pod | None) -> None:
         """Sees a pod without a node: decides whether it keeps its grant, or is still in flight."""
         cluster = self._cluster
+        cluster.destinations.see_resized(pod, before)
         if pod.uid in cluster.grants:
             awaited = pod.uid in cluster.gates.ungated or cluster.gangs.is_awaited(pod.uid)
             awaited = awaited or pod.uid in cluster.queued_jobs.arrived
@@ -52,6 +53,7 @@ class PodStates:
                 self.withdraw(pod.uid)
             else:
                 cluster.ledger.enter("granted", pod)
+                cluster.destinations.is_admitted(pod.uid)
         elif pod.uid in cluster.in_flight.uids and not says_something_new(pod, before):
             cluster.ledger.enter("in_flight", pod)
         else:
@@ -99,6 +101,7 @@ class PodStates:
             self._cluster.grants.keep(pod, now, inf)
         else:
             self._cluster.grants.give(pod, now, self._grant_lifetime)
+        self._cluster.destinations.is_admitted(pod.uid)
         if self._cluster.devices.changed:
             self._cluster.devices.settle()
 

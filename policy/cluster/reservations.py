@@ -73,6 +73,8 @@ class Reservations:
             return
         self.plans[reservation.name] = reservation
         self.held[reservation.pod.uid] = reservation
+        if known is None:
+            cluster.destinations.outgrown.discard(reservation.pod.uid)
         cluster.states.stand_again(reservation.pod.uid)
 
     def delete(self, name: str) -> None:
@@ -144,11 +146,12 @@ class Reservations:
         generations, stood = ledger.generations.snapshot(), {uid: ledger.entries.get(uid) for uid in uids}
         placed, held = {uid: table.place(uid) for uid in uids}, {uid: self.held.get(uid) for uid in uids}
         destinations = self._cluster.destinations
-        nodes = {uid: destinations.nodes_of(uid) for uid in uids}
+        nodes, outgrown = {uid: destinations.nodes_of(uid) for uid in uids}, destinations.outgrown & {*uids}
         try:
             yield
         finally:
             with self._cluster.changes.trial():
+                destinations.outgrown |= outgrown
                 for uid in uids:
                     self._hold(uid, held[uid])
                     ledger.restore(uid, stood[uid])
@@ -173,9 +176,11 @@ class Reservations:
         return self.held.get(uid)
 
     def is_in_force(self, reservation: Reservation) -> bool:
-        """Whether the pod of a reservation still waits for its room."""
+        """Whether the pod of a reservation still waits for its room, and has not outgrown it."""
         pod = self.pod_of(reservation)
-        return pod is not None and pod.pending and not pod.terminating
+        if pod is None or not pod.pending or pod.terminating:
+            return False
+        return reservation.name not in self.plans or pod.uid not in self._cluster.destinations.outgrown
 
     def is_reserved(self, reservation: Reservation) -> bool:
         """Whether a node is kept for a member of a job: until the member has come.

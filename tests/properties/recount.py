@@ -44,6 +44,7 @@ class Recount:
         self.nodes: dict[str, Node] = {}
         self.grants: dict[str, Grant] = {}
         self.failures: dict[str, int] = {}
+        self.outgrown: set[str] = set()
         self.in_flight: set[str] = set()
         self.settled_at = 0.0
         self.others_admit = False
@@ -60,6 +61,10 @@ class Recount:
             if other.uid != pod.uid and (other.namespace, other.name) == (pod.namespace, pod.name):
                 self.see_deleted(other.uid)
         self.pods[pod.uid] = pod
+        if before is None or not pod.pending or not self.is_promised(pod, before):
+            self.outgrown.discard(pod.uid)
+        elif grows(before, pod):
+            self.outgrown.add(pod.uid)
         if pod.pending:
             self.see_pending(pod, before)
             return
@@ -81,8 +86,15 @@ class Recount:
                 del self.grants[pod.uid]
             else:
                 grant.pod = pod
+                self.outgrown.discard(pod.uid)
+
+    def is_promised(self, pod: Pod, before: Pod) -> bool:
+        """Whether a pod still has the plan or the nomination of before."""
+        planned = any(each.pod.uid == pod.uid for each in self.reservations.values())
+        return planned or before.nominated_node == pod.nominated_node != ""
 
     def see_deleted(self, uid: str) -> None:
+        self.outgrown.discard(uid)
         self.pods.pop(uid, None)
         self.end(uid)
 
@@ -102,6 +114,8 @@ class Recount:
         self.nodes.pop(name, None)
 
     def see_reservation(self, reservation: Reservation) -> None:
+        if reservation.name not in self.reservations:
+            self.outgrown.discard(reservation.pod.uid)
         self.reservations[reservation.name] = reservation
 
     def see_reservation_deleted(self, name: str) -> None:
@@ -142,6 +156,7 @@ class Recount:
                 self.failures[pod.uid] = self.failures.get(pod.uid, 0) + 1
             lasts = max(self.lifetime / 2 ** self.failures.get(pod.uid, 0), SHORTEST)
             self.grants[pod.uid] = Grant(pod, pod.unschedulable, pod.version, now, now + lasts)
+            self.outgrown.discard(pod.uid)
         else:
             self.forget_unknown(pod.uid)
         return refused
@@ -219,6 +234,8 @@ class Recount:
         """Whether the pod is free to go, and there is a node of this name that takes pods, and is as large as it."""
         node = self.nodes.get(name)
         if node is None or node.unschedulable or not node.ready or pod.terminating or pod.gated:
+            return False
+        if pod.uid in self.outgrown:
             return False
         return all(node.allocatable.get(resource, 0) >= asked for resource, asked in pod.request.items())
 

@@ -490,7 +490,7 @@ ACTIONS = ("delete", "release", "ask", "expire")
     )
 )
 def test_what_is_held_is_what_a_recount_says(events):
-    cluster, now = Cluster(settle_time=0), 0.0
+    cluster, now, outgrown = Cluster(settle_time=0), 0.0, set[str]()
     quotas = elastic_quota("a", "q", 0.0, {"cpu": 1}, {}), elastic_quota("b", "q", 0.0, {"cpu": 3}, {})
     for each in quotas:
         cluster.upsert_quota(each)
@@ -500,11 +500,14 @@ def test_what_is_held_is_what_a_recount_says(events):
         now += 1
         match event:
             case Pod():
+                see_size(cluster, event, outgrown)
                 cluster.upsert_pod(event, now)
             case Reservation():
+                outgrown -= {event.pod.uid} if event.name not in cluster.reservations.plans else set()
                 cluster.upsert_reservation(event)
             case ("delete", uid):
                 cluster.delete_pod(uid)
+                outgrown.discard(uid)
             case ("release", uid):
                 cluster.delete_reservation(f"for-{uid}")
             case ("ask", uid) if uid in cluster.pods and cluster.pods[uid].pending:
@@ -512,9 +515,10 @@ def test_what_is_held_is_what_a_recount_says(events):
             case _:
                 now += 60
                 cluster.tick(now)
+        outgrown -= {each.uid for each in cluster.grants.pods()}  # the rules have admitted them
         for uid in KEPT_FOR:
             entry = cluster.ledger.entries.get(uid)
-            assert (entry and entry.kind, where_expected(cluster, uid)) == stands(cluster, uid)
+            assert (entry and entry.kind, where_expected(cluster, uid)) == stands(cluster, uid, outgrown)
         assert_sums(cluster, {each.namespace: each for each in quotas})
 
 
@@ -523,7 +527,16 @@ def where_expected(cluster: Cluster, uid: str) -> str:
     return placed.site.name if placed else ""
 
 
-def stands(cluster: Cluster, uid: str) -> tuple[str | None, str]:
+def see_size(cluster: Cluster, pod: Pod, outgrown: set[str]) -> None:
+    """Notes a pod that requests more than before, though it still has the plan or the nomination of before."""
+    before, planned = cluster.pods.get(pod.uid), f"for-{pod.uid}" in cluster.reservations.plans
+    if before is None or pod.node or not (planned or before.nominated_node == pod.nominated_node != ""):
+        outgrown.discard(pod.uid)
+    elif any(amount > before.request.get(resource, 0) for resource, amount in pod.request.items()):
+        outgrown.add(pod.uid)
+
+
+def stands(cluster: Cluster, uid: str, outgrown: set[str]) -> tuple[str | None, str]:
     """How a pod has to stand in the ledger, and on which node in the table."""
     pod = cluster.pods.get(uid)
     held = next((each.node for each in cluster.reservations.plans.values() if each.pod.uid == uid), "")
@@ -531,7 +544,7 @@ def stands(cluster: Cluster, uid: str) -> tuple[str | None, str]:
         return None, ""
     if pod.node:
         return "assigned", pod.node
-    node = "" if pod.terminating else held or pod.nominated_node
+    node = "" if pod.terminating or uid in outgrown else held or pod.nominated_node
     if uid in cluster.grants:
         return "granted", node
     waits = None if pod.terminating or not cluster.attempts.keeps_claim(pod) else "pending"

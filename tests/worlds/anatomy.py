@@ -31,6 +31,7 @@ HISTORY = {
     "ComeMembers": ("_come", "_at_gate", "_asks"),
     "JobMembers": ("_known", "_latest"),
     "Attempts": ("unschedulable_since", "untried_since", "ahead"),
+    "Destinations": ("outgrown",),
     "QueueingHints": ("helped", "_rooms", "_looked", "_less_is_reserved"),
     "QueueChanges": ("_begun", "_queues", "_membership"),
     "InFlight": ("somebody_else_admits", "asked_at", "_settled_at", "settle_time"),

@@ -78,6 +78,39 @@ def test_it_outlives_the_nomination_that_the_scheduler_erases():
     assert cluster.table.placed("me").site.name == "n1"
 
 
+@pytest.mark.parametrize("how", ["plan", "nomination"])
+def test_who_is_resized_to_request_more_is_kept_no_room_until_the_rules_admit_that(how):
+    large = me(request={"cpu": 3}, nominated_node="n1" if how == "nomination" else "")
+    cluster = world(node(size={"cpu": 8}), *QUOTAS, me(nominated_node=large.nominated_node))
+    plan = kept(cluster) if how == "plan" else None
+    cluster.upsert_pod(large, now=1)
+    assert (kind(cluster), cluster.table.placed("me"), cluster.ledger.account("a").held) == ("pending", None, {})
+    if plan:
+        assert not cluster.reservations.is_in_force(plan), "its leader ends it"
+        cluster.upsert_reservation(replace(plan, blocked_since=1.0))
+        assert kind(cluster) == "pending"
+    assert refused(cluster, large) is None
+    assert cluster.table.placed("me").site.name == "n1"
+    cluster.tick(now=60)
+    assert kind(cluster) == ("held" if plan else "nominated")
+
+
+def test_a_plan_that_is_made_for_a_pod_as_it_is_now_keeps_its_room():
+    cluster = world(node(size={"cpu": 8}), *QUOTAS, me())
+    kept(cluster)
+    cluster.upsert_pod(me(request={"cpu": 3}), now=1)
+    cluster.delete_reservation("r")
+    kept(cluster)
+    assert cluster.ledger.account("a").held == amounts(cpu=3, pods=1)
+
+
+def test_who_is_resized_to_request_less_keeps_the_rest():
+    cluster = world(node(size={"cpu": 8}), *QUOTAS, me(request={"cpu": 3}))
+    kept(cluster)
+    cluster.upsert_pod(me(), now=1)
+    assert cluster.ledger.account("a").held == amounts(cpu=1, pods=1)
+
+
 def test_who_is_on_a_node_already_is_kept_from_nowhere():
     bound = run("bound", "b", on="n1")
     cluster = world(node(size={"cpu": 2}), *QUOTAS, me(request={"cpu": 2}), bound)
