@@ -18,8 +18,7 @@ def may_go_without_room(cluster: Cluster, pod: Pod) -> bool:
         return False
     by_share, by_slot = cluster.rules.fair_share_preemption, cluster.table.is_short_of(SLOT)
     entitled = entitlement(cluster.ledger, pod, by_share=by_share, by_slot=by_slot)
-    if (
-        not entitled.resources and cluster.queue_of(pod) not in cluster.queues
-    ):  # a queue admits no more than it deserves
+    admitted_by_queue = cluster.queue_of(pod) in cluster.queues  # which admits no more than it deserves
+    if not entitled.resources and not admitted_by_queue:
         return False
     return cluster.priorities.has_lower(pod.namespace, pod.priority) or cluster.lent.is_held_by_others(entitled)

@@ -123,6 +123,9 @@ def starts(operator: Operator) -> None:
     wait_until(lambda: operator.api.get("pods", *where)["spec"].get("nodeName"), f"{where} is bound")
 
 
+AUDIT = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/audit"
+
+
 @contextmanager
 def webhook_that_hangs(operator: Operator, asked: str) -> Iterator[None]:
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -140,8 +143,7 @@ def webhook_that_hangs(operator: Operator, asked: str) -> Iterator[None]:
         try:
             yield
         finally:
-            path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/audit"
-            operator.api.request("DELETE", path)
+            operator.api.request("DELETE", AUDIT)
 
 
 def test_a_wrong_port(operator):
@@ -223,16 +225,20 @@ def test_a_webhook_that_hangs(operator):
     starts(operator)
 
 
-def test_a_webhook_that_keeps_pods_from_being_made(operator):
+def test_a_webhook_that_keeps_pods_from_being_made(operator, tmp_path):
     team = operator.cluster.namespace()
-    operator.names["NAMESPACE"] = team
-    with ControllerManager(operator.cluster.control_plane, "replicaset-controller"):
-        with webhook_that_hangs(operator, "pods"):
-            operator.api.create(replica_set("train", team, 1))
-            made = f"no pod could be created for ReplicaSet {team}/train: Error creating: "
-            asked = "audit.example.com of ValidatingWebhookConfiguration audit is asked about new pods"
-            operator.sees("A webhook hangs", made, 'failed calling webhook "audit.example.com"', asked)
+    operator.names |= {"NAMESPACE": team, "NAME": "audit", "FILE": str(tmp_path / "audit.yaml")}
+    plane = operator.cluster.control_plane
+    with ControllerManager(plane, "replicaset-controller"), webhook_that_hangs(operator, "pods"):
+        operator.api.create(replica_set("train", team, 1))
+        made = f"no pod could be created for ReplicaSet {team}/train: Error creating: "
+        asked = "audit.example.com of ValidatingWebhookConfiguration audit is asked about new pods"
+        operator.sees("A webhook hangs", made, 'failed calling webhook "audit.example.com"', asked)
+        operator.cures("A webhook hangs")
         wait_until(lambda: operator.api.items("pods", team), "the pod is made")
+        operator.sees_at_once(made, "A pod was created for it since, so this is over")
+        operator._typed(["kubectl replace --force -f " + operator.names["FILE"]])
+        assert operator.api.request("GET", AUDIT)["webhooks"][0]["failurePolicy"] == "Fail"
 
 
 def test_rights_that_are_gone(operator):

@@ -20,6 +20,7 @@ HISTORY = {
     "Cluster": ("generations", "epoch", "queue_of", "ended", *DECIDES),
     "Ledger": ("changes", "generations", "queue_of", "own_queue_of", "_has_claim"),
     "RunTimeLimits": ("declared",),
+    "Lent": ("_ledger", "_known", "_as_of"),
     "QueueLedger": ("columns", "_changes", "_generations", "as_of"),
     "QueueAccount": ("above", "counted", "rows", "unread", "lent", "contended", "stale"),
     "Tenant": ("_rows", "_at"),
