@@ -36,7 +36,7 @@ def test_the_explanation_names_numbers_and_what_would_help():
     ("minimum", "text"),
     [
         (2, "wait until nodes have room for 2 members together, or add nodes"),
-        (3, "add nodes, as those that are there have room for fewer than 3 members however empty they are"),
+        (3, "add nodes: those that are there have room for fewer than 3 members even if they were empty"),
     ],
 )
 def test_it_is_told_to_wait_for_room_only_if_empty_nodes_have_enough(minimum, text):
