@@ -74,7 +74,7 @@ class Store:
 
     def upsert(self, kind: Kind, obj: Any) -> None:
         """Takes in a decoded object. If it cannot be used, reports it and keeps the state that was known before."""
-        if kind.label in self._quotas:
+        if kind in QUOTA_KINDS:
             key = kind.key(obj.metadata)
             is_new = key not in self._quotas[kind.label]
             self._quotas[kind.label][key] = obj
@@ -100,7 +100,7 @@ class Store:
 
     def delete(self, kind: Kind, key: Key) -> None:
         """Removes an object. An unknown key is not an error."""
-        if kind.label in self._quotas:
+        if kind in QUOTA_KINDS:
             counts = self.kind_of_quota(key)
             self._quotas[kind.label].pop(key, None)
             if kind is not counts:
@@ -116,7 +116,7 @@ class Store:
 
     def known(self, kind: Kind) -> Collection[Key]:
         """Returns the keys of all objects of a kind."""
-        return list(self._quotas[kind.label] if kind.label in self._quotas else kind.known(self.cluster))
+        return list(self._quotas[kind.label] if kind in QUOTA_KINDS else kind.known(self.cluster))
 
     def keep_only(self, kind: Kind, keys: Collection[Key]) -> None:
         """Removes objects that are not in a complete list: their deletion was missed."""
