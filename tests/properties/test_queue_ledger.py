@@ -274,7 +274,7 @@ class QueueWalker:
     def counted(self):
         """What pods have taken, wait for, use on nodes, are held room for, and may not lose, by queue and namespace."""
         cluster = self.cluster
-        held = {reservation.pod.uid for reservation in cluster.reservations.plans.values()}
+        held = {each.pod.uid for each in cluster.reservations.plans.values()} - cluster.destinations.outgrown
         closed = {name for name in cluster.queues if self.is_shut(name)}
         taken, pending, running, kept, pinned = {}, {}, {}, {}, {}
         for uid, pod in cluster.pods.items():
