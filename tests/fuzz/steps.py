@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from unittest.mock import patch
 
 from app import pause
+from app.whatif import expected_starts
 from tests.unit.app.lines import lines_once
 
 T = TypeVar("T")
@@ -22,7 +23,8 @@ class CountingLoop(asyncio.SelectorEventLoop):
         """
         self._longest, self._counts = 0, True
         try:
-            with patch.object(pause, "SLICE", _AFTER_EACH_STEP):
+            # A forecast is waited for: on a busy machine it would share turns of the loop with the answer.
+            with patch.object(pause, "SLICE", _AFTER_EACH_STEP), patch.object(expected_starts, "PATIENCE", 3600.0):
                 result = self.run_until_complete(work)
         finally:
             self._counts = False

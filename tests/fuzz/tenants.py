@@ -29,7 +29,7 @@ BYTES_OF_A_JOB = 2
 """To take in a Job may take one more for so many bytes: the API server lets none have more than 20 rules."""
 FOR_OTHERS = 1.2
 """How many times as many it may take to answer for the pod of somebody else."""
-TRIES = 5
+TRIES = 2
 """How often it is asked for that."""
 _KINDS = (PODS, BUDGETS, JOBS, *POD_GROUPS, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES)
 _LABELS = {(kind.api_version, kind.name): kind.label for kind in _KINDS}
